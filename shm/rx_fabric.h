@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A communicator's arena and control page: sizes, accessors, publishing and waiting.
+ *
+ * Ordering. A rank fills its entry (plain stores), then stores entry.seq with seq_cst; a peer
+ * that loads seq (acquire) sees the fill. The sleep handshake: a sleeper stores its sleeper word
+ * (seq_cst) and looks at seq once more before the futex; a publisher stores seq (seq_cst) and
+ * then loads the peers' sleeper words: one of the two sees the other (tests/model/sleep.pml).
+ */
+#ifndef RX_FABRIC_H
+#define RX_FABRIC_H
+
+#include "rx_fabric_abi.h"
+#include "rx_map.h"
+
+/* Local view of a communicator's memory; the same on clients and daemon. */
+struct rx_fabric {
+	const struct rx_fabric_ctl *ctl;
+	struct rx_line *lines;
+	uint8_t *staging; /* NULL in the daemon, which maps the lines only */
+	uint32_t n_ranks;
+};
+
+/** rx_fabric_arena_bytes() - size of the arena for @n_ranks; rx_fabric_lines_bytes(): its lines */
+uint64_t rx_fabric_arena_bytes(uint32_t n_ranks);
+uint64_t rx_fabric_lines_bytes(uint32_t n_ranks);
+
+/**
+ * rx_fabric_init() - attach to mapped memory
+ * @arena: whole arena (members) or at least the lines (daemon)
+ * Return: 0, or -EINVAL when a map is too small or @n_ranks not in [1, RX_MAX_RANKS].
+ */
+RX_WARN_UNUSED int rx_fabric_init(struct rx_fabric *fabric, const struct rx_map *ctl,
+	const struct rx_map *arena, uint32_t n_ranks);
+
+/** rx_fabric_flat() - staging of small messages of @rank for op @seq, RX_FLAT_BYTES */
+uint8_t *rx_fabric_flat(const struct rx_fabric *fabric, uint32_t rank, uint32_t seq);
+
+/** rx_fabric_chunk() - staging chunk @index (0 .. RX_STAGE_IN + RX_STAGE_OUT - 1) of @rank */
+uint8_t *rx_fabric_chunk(const struct rx_fabric *fabric, uint32_t rank, uint32_t index);
+
+/** rx_seq_reached() - has a free-running 32-bit counter @now come to @target? */
+static inline bool rx_seq_reached(uint32_t now, uint32_t target)
+{
+	return (int32_t)(now - target) >= 0;
+}
+
+/**
+ * rx_fabric_publish() - announce op @seq of @rank; its entry's other fields are filled already
+ *
+ * Wakes sleeping peers.
+ */
+void rx_fabric_publish(const struct rx_fabric *fabric, uint32_t rank, uint32_t seq);
+
+/** rx_fabric_step() - announce that @rank came to @step; wakes sleeping peers */
+void rx_fabric_step(const struct rx_fabric *fabric, uint32_t rank, uint32_t step);
+
+/** rx_fabric_wake_all() - wake every sleeper of the communicator (daemon: after abort, status) */
+void rx_fabric_wake_all(const struct rx_fabric *fabric);
+
+enum rx_wait_what { RX_WAIT_ENTRY, RX_WAIT_STEP };
+
+/**
+ * rx_fabric_reached() - has @peer published op (or step) @target? Acquire.
+ */
+bool rx_fabric_reached(
+	const struct rx_fabric *fabric, enum rx_wait_what what, uint32_t peer, uint32_t target);
+
+/**
+ * rx_fabric_sleep() - sleep until @peer comes to @target, or something else happens
+ * @me:         own rank; its sleeper word is set meanwhile
+ * @timeout_ns: at most this long; callers use RX_SLEEP_NS
+ *
+ * Returns early whenever woken: look again at the target, the abort word and the status.
+ */
+void rx_fabric_sleep(const struct rx_fabric *fabric, uint32_t me, enum rx_wait_what what,
+	uint32_t peer, uint32_t target, uint64_t timeout_ns);
+
+/** What a rank last announced, copied for reports: the newer of its two entries. */
+struct rx_line_view {
+	uint32_t seq;
+	uint32_t step;
+	struct rx_op_sig sig;
+};
+
+/** rx_fabric_view() - snapshot of @rank's line; consistent enough for a report */
+struct rx_line_view rx_fabric_view(const struct rx_fabric *fabric, uint32_t rank);
+
+/* ---- control page, daemon side: @ctl is the writable mapping ---- */
+
+/** rx_fabric_ctl_abort() - set the abort word once; later reasons are ignored. False if set. */
+bool rx_fabric_ctl_abort(struct rx_fabric_ctl *ctl, enum rx_abort_reason reason, uint32_t rank,
+	uint32_t other, const struct rx_op_sig sig[2]);
+
+#endif
