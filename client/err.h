@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: MIT */
+/* The thread's last error text. */
+#ifndef CLIENT_ERR_H
+#define CLIENT_ERR_H
+
+#include "rcclx.h"
+#include "../shm/rx_base.h"
+
+/** err_set() - remember a sentence for rcclx_last_error(); returns @result, so that callers return
+ * it */
+rcclx_result err_set(rcclx_result result, const char *format, ...) RX_PRINTF(2, 3);
+
+/** err_errno() - result of a failed system call: -errno to RCCLX_ERR_*, text "what: reason" */
+rcclx_result err_errno(int negative_errno, const char *what);
+
+#endif

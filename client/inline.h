@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: MIT */
+/* The inline executor: the calling rank does its part of a blocking operation in the arena. */
+#ifndef CLIENT_INLINE_H
+#define CLIENT_INLINE_H
+
+#include "comm.h"
+
+struct inline_call {
+	struct rx_op_sig sig;
+	const void *send;
+	void *recv;
+	uint64_t imm;         /* RX_PREMUL_SUM: the scalar's bits in the low bytes */
+	uint64_t deadline_ns; /* RX_FOREVER: none */
+};
+
+/**
+ * inline_run() - do one blocking operation; arguments are checked already
+ *
+ * Return: RCCLX_OK, RCCLX_ERR_MISMATCH (communicator stays good), or a fatal error that
+ *         comm_fail() has remembered. Text is set.
+ */
+rcclx_result inline_run(struct rcclx_comm *comm, const struct inline_call *call);
+
+#endif
