@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: MIT */
+#include "coll_plan.h"
+
+#include "../shm/rx_fabric_abi.h"
+
+const struct rx_tuning *rx_tuning_default(void)
+{
+	static const struct rx_tuning tuning = {
+		.epoch = 1,
+		.flat_max = 4096,
+		.flat_max_shared = RX_FLAT_BYTES,
+		.chunk = RX_CHUNK_BYTES,
+		.stream_min = 16ull << 20,
+	};
+
+	return &tuning;
+}
+
+static uint64_t query_bytes(const struct rx_plan_query *query)
+{
+	return query->count * rx_dtype_size(query->dtype);
+}
+
+static uint64_t flat_limit(const struct rx_plan_query *query, const struct rx_tuning *tuning)
+{
+	uint64_t limit = query->cores_shared ? tuning->flat_max_shared : tuning->flat_max;
+
+	return rx_min_u64(limit, RX_FLAT_BYTES);
+}
+
+bool rx_plan_is_small(const struct rx_plan_query *query, const struct rx_tuning *tuning)
+{
+	return query_bytes(query) <= flat_limit(query, tuning);
+}
+
+struct rx_plan rx_plan_make(const struct rx_plan_query *query, const struct rx_tuning *tuning)
+{
+	uint64_t bytes = query_bytes(query);
+	struct rx_plan plan = {.algorithm = RX_ALG_STAGED, .stream = bytes >= tuning->stream_min};
+	uint32_t size = rx_dtype_size(query->dtype);
+
+	if (bytes <= RX_ENTRY_PAYLOAD)
+		plan.algorithm = RX_ALG_TINY;
+	else if (bytes <= flat_limit(query, tuning))
+		plan.algorithm = RX_ALG_FLAT;
+	else if (query->all_registered)
+		plan.algorithm = RX_ALG_DIRECT;
+	plan.chunk_count = size > 0 ? rx_min_u64(tuning->chunk, RX_CHUNK_BYTES) / size : 0;
+	return plan;
+}
+
+const char *rx_algorithm_name(enum rx_algorithm algorithm)
+{
+	static const char *const names[RX_ALG_N] = {
+		[RX_ALG_TINY] = "tiny",
+		[RX_ALG_FLAT] = "flat",
+		[RX_ALG_STAGED] = "staged",
+		[RX_ALG_DIRECT] = "direct",
+	};
+
+	return (uint32_t)algorithm < RX_ALG_N ? names[algorithm] : "?";
+}
+
+struct rx_part rx_part_of(uint64_t count, uint32_t element_bytes, uint32_t n_ranks, uint32_t rank)
+{
+	uint64_t line = element_bytes < RX_CACHE_LINE ? RX_CACHE_LINE / element_bytes : 1;
+	uint64_t each = count / n_ranks + (count % n_ranks != 0);
+	struct rx_part part = {0};
+
+	/* Rounding up to whole lines leaves nothing for the last ranks of a short message. */
+	each = rx_align_up(each, line);
+	if (each == 0 || rank > count / each)
+		return (struct rx_part){.first = count};
+	part.first = rank * each;
+	part.count = rx_min_u64(each, count - part.first);
+	return part;
+}

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The choosing: which algorithm and which piece size serve an operation.
+ *
+ * Pure: the same values on every rank give the same plan on every rank. Nothing here looks at a
+ * pointer, an alignment, the environment or the clock.
+ */
+#ifndef RX_COLL_PLAN_H
+#define RX_COLL_PLAN_H
+
+#include "coll_types.h"
+
+enum rx_algorithm {
+	RX_ALG_TINY,   /* data travels in the control line; every rank folds everything */
+	RX_ALG_FLAT,   /* one-shot: data in the double-buffered slots, one barrier */
+	RX_ALG_STAGED, /* two-shot through staging, pipelined in chunks */
+	RX_ALG_DIRECT, /* two-shot straight over registered memory */
+	RX_ALG_N
+};
+
+/* Thresholds, in bytes of the message (count * element size). */
+struct rx_tuning {
+	uint64_t epoch;           /* grows with every change; the same for all ranks */
+	uint64_t flat_max;        /* largest message served flat, a core for each rank */
+	uint64_t flat_max_shared; /* the same when ranks share cores: barriers cost more there */
+	uint64_t chunk;           /* staged: bytes of a message in flight at a time */
+	uint64_t stream_min;      /* from here on results bypass the cache */
+};
+
+/** rx_tuning_default() - compiled-in thresholds */
+const struct rx_tuning *rx_tuning_default(void);
+
+struct rx_plan_query {
+	uint32_t coll;
+	uint32_t dtype;
+	uint32_t op;
+	uint32_t n_ranks;
+	uint64_t count;
+	bool all_registered; /* every rank's buffers are registered memory */
+	bool cores_shared;   /* more ranks than cores */
+};
+
+struct rx_plan {
+	enum rx_algorithm algorithm;
+	uint64_t chunk_count; /* staged: elements per chunk */
+	bool stream;
+};
+
+/** rx_plan_is_small() - is the message sent before anything is known of the peers' memory? */
+bool rx_plan_is_small(const struct rx_plan_query *query, const struct rx_tuning *tuning);
+
+/** rx_plan_make() - plan for @query; query->count * element size must not overflow */
+struct rx_plan rx_plan_make(const struct rx_plan_query *query, const struct rx_tuning *tuning);
+
+/** rx_algorithm_name() - "tiny", "flat", ... */
+const char *rx_algorithm_name(enum rx_algorithm algorithm);
+
+/* Part of @rank when @count elements are shared out among @n_ranks. */
+struct rx_part {
+	uint64_t first;
+	uint64_t count; /* may be 0 */
+};
+
+/**
+ * rx_part_of() - contiguous parts, cut at whole cache lines so that no two ranks write one line
+ *
+ * Every element is in exactly one part; lower ranks have the full parts.
+ */
+struct rx_part rx_part_of(uint64_t count, uint32_t element_bytes, uint32_t n_ranks, uint32_t rank);
+
+#endif

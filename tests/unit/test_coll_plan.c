@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: MIT */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "../../kernels/coll_plan.h"
+#include "../../shm/rx_fabric_abi.h"
+
+static struct rx_plan_query query_of(uint64_t count, uint32_t dtype, uint32_t n_ranks)
+{
+	return (struct rx_plan_query){
+		.coll = RX_ALL_REDUCE, .dtype = dtype, .n_ranks = n_ranks, .count = count};
+}
+
+/* Every element belongs to exactly one rank, in order, and no two ranks write one cache line. */
+static void test_parts_cover_all(void **state)
+{
+	static const uint64_t counts[] = {0, 1, 2, 15, 16, 17, 63, 64, 65, 1000, 4097, 1ull << 33};
+
+	(void)state;
+	for (size_t c = 0; c < RX_ARRAY_SIZE(counts); c++) {
+		for (uint32_t n = 1; n <= RX_MAX_RANKS; n++) {
+			for (uint32_t size = 1; size <= 8; size *= 2) {
+				uint64_t next = 0;
+
+				for (uint32_t r = 0; r < n; r++) {
+					struct rx_part part = rx_part_of(counts[c], size, n, r);
+
+					assert_int_equal(part.first, next);
+					if (part.count > 0)
+						assert_int_equal(part.first * size % 64, 0);
+					next = part.first + part.count;
+				}
+				assert_int_equal(next, counts[c]);
+			}
+		}
+	}
+}
+
+static void test_part_near_limit(void **state)
+{
+	struct rx_part part = rx_part_of(UINT64_MAX / 8, 8, 64, 63);
+
+	(void)state;
+	assert_true(part.first + part.count == UINT64_MAX / 8);
+}
+
+static void test_small_and_plan_agree(void **state)
+{
+	const struct rx_tuning *tuning = rx_tuning_default();
+
+	(void)state;
+	for (uint64_t count = 0; count < 20000; count++) {
+		struct rx_plan_query query = query_of(count, RX_FLOAT32, 2);
+		bool small = rx_plan_is_small(&query, tuning);
+		struct rx_plan plan = rx_plan_make(&query, tuning);
+
+		query.all_registered = true;
+		/* What was sent along with the announcement must be what the plan reads. */
+		assert_int_equal(small, plan.algorithm <= RX_ALG_FLAT);
+		assert_int_equal(small, rx_plan_make(&query, tuning).algorithm <= RX_ALG_FLAT);
+	}
+}
+
+static void test_thresholds_fit_buffers(void **state)
+{
+	struct rx_tuning huge = *rx_tuning_default();
+
+	(void)state;
+	huge.flat_max = UINT64_MAX;
+	huge.flat_max_shared = UINT64_MAX;
+	huge.chunk = UINT64_MAX;
+	for (uint32_t dtype = 0; dtype < RX_DTYPE_N; dtype++) {
+		uint32_t size = rx_dtype_size(dtype);
+		struct rx_plan_query query = query_of(RX_FLAT_BYTES / size + 1, dtype, 3);
+		struct rx_plan plan = rx_plan_make(&query, &huge);
+
+		assert_int_equal(plan.algorithm, RX_ALG_STAGED);
+		assert_true(plan.chunk_count * size <= RX_CHUNK_BYTES);
+		assert_true(plan.chunk_count > 0);
+	}
+}
+
+static void test_registered_goes_direct(void **state)
+{
+	struct rx_plan_query query = query_of(1 << 20, RX_FLOAT32, 2);
+
+	(void)state;
+	query.all_registered = true;
+	assert_int_equal(rx_plan_make(&query, rx_tuning_default()).algorithm, RX_ALG_DIRECT);
+	query.all_registered = false;
+	assert_int_equal(rx_plan_make(&query, rx_tuning_default()).algorithm, RX_ALG_STAGED);
+}
+
+static void test_names(void **state)
+{
+	(void)state;
+	assert_string_equal(rx_algorithm_name(RX_ALG_TINY), "tiny");
+	assert_string_equal(rx_algorithm_name(RX_ALG_DIRECT), "direct");
+	assert_string_equal(rx_algorithm_name(RX_ALG_N), "?");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_parts_cover_all),
+		cmocka_unit_test(test_part_near_limit),
+		cmocka_unit_test(test_small_and_plan_agree),
+		cmocka_unit_test(test_thresholds_fit_buffers),
+		cmocka_unit_test(test_registered_goes_direct),
+		cmocka_unit_test(test_names),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
