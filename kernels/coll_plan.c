@@ -16,9 +16,28 @@ const struct rx_tuning *rx_tuning_default(void)
 	return &tuning;
 }
 
+bool rx_coll_personal(uint32_t coll)
+{
+	switch (coll) {
+	case RX_REDUCE_SCATTER:
+	case RX_REDUCE_SCATTER_V:
+	case RX_ALL_TO_ALL:
+	case RX_ALL_TO_ALL_V:
+	case RX_SCATTER:
+		return true;
+	default:
+		return false;
+	}
+}
+
+/* What one rank has for others; saturates where a personal message is beyond any threshold. */
 static uint64_t query_bytes(const struct rx_plan_query *query)
 {
-	return query->count * rx_dtype_size(query->dtype);
+	uint64_t bytes = query->count * rx_dtype_size(query->dtype);
+
+	if (rx_coll_personal(query->coll) && !rx_mul_u64(bytes, query->n_ranks, &bytes))
+		return UINT64_MAX;
+	return bytes;
 }
 
 static uint64_t flat_limit(const struct rx_plan_query *query, const struct rx_tuning *tuning)
@@ -30,6 +49,9 @@ static uint64_t flat_limit(const struct rx_plan_query *query, const struct rx_tu
 
 bool rx_plan_is_small(const struct rx_plan_query *query, const struct rx_tuning *tuning)
 {
+	/* The ranks learn the largest block of an all_to_all_v only from each other. */
+	if (query->coll == RX_ALL_TO_ALL_V)
+		return false;
 	return query_bytes(query) <= flat_limit(query, tuning);
 }
 
@@ -39,11 +61,9 @@ struct rx_plan rx_plan_make(const struct rx_plan_query *query, const struct rx_t
 	struct rx_plan plan = {.algorithm = RX_ALG_STAGED, .stream = bytes >= tuning->stream_min};
 	uint32_t size = rx_dtype_size(query->dtype);
 
-	if (bytes <= RX_ENTRY_PAYLOAD)
-		plan.algorithm = RX_ALG_TINY;
-	else if (bytes <= flat_limit(query, tuning))
-		plan.algorithm = RX_ALG_FLAT;
-	else if (query->all_registered)
+	if (rx_plan_is_small(query, tuning))
+		plan.algorithm = bytes <= RX_ENTRY_PAYLOAD ? RX_ALG_TINY : RX_ALG_FLAT;
+	else if (query->registered)
 		plan.algorithm = RX_ALG_DIRECT;
 	plan.chunk_count = size > 0 ? rx_min_u64(tuning->chunk, RX_CHUNK_BYTES) / size : 0;
 	return plan;

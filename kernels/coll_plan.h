@@ -11,14 +11,14 @@
 #include "coll_types.h"
 
 enum rx_algorithm {
-	RX_ALG_TINY,   /* data travels in the control line; every rank folds everything */
+	RX_ALG_TINY,   /* data travels in the control line; takers fold or copy it from there */
 	RX_ALG_FLAT,   /* one-shot: data in the double-buffered slots, one barrier */
-	RX_ALG_STAGED, /* two-shot through staging, pipelined in chunks */
-	RX_ALG_DIRECT, /* two-shot straight over registered memory */
+	RX_ALG_STAGED, /* through staging, pipelined in chunks; allreduce and reduce: two-shot */
+	RX_ALG_DIRECT, /* straight over registered memory; allreduce and reduce: two-shot */
 	RX_ALG_N
 };
 
-/* Thresholds, in bytes of the message (count * element size). */
+/* Thresholds, in bytes that one rank has for others. */
 struct rx_tuning {
 	uint64_t epoch;           /* grows with every change; the same for all ranks */
 	uint64_t flat_max;        /* largest message served flat, a core for each rank */
@@ -35,9 +35,9 @@ struct rx_plan_query {
 	uint32_t dtype;
 	uint32_t op;
 	uint32_t n_ranks;
-	uint64_t count;
-	bool all_registered; /* every rank's buffers are registered memory */
-	bool cores_shared;   /* more ranks than cores */
+	uint64_t count;    /* as the collective defines it; variable ones: the largest block */
+	bool registered;   /* all memory that peers would touch is registered */
+	bool cores_shared; /* more ranks than cores */
 };
 
 struct rx_plan {
@@ -51,6 +51,13 @@ bool rx_plan_is_small(const struct rx_plan_query *query, const struct rx_tuning 
 
 /** rx_plan_make() - plan for @query; query->count * element size must not overflow */
 struct rx_plan rx_plan_make(const struct rx_plan_query *query, const struct rx_tuning *tuning);
+
+/**
+ * rx_coll_personal() - has a rank a different block for each peer?
+ *
+ * All-to-all, scatter, and the inputs of reduce-scatter; elsewhere all takers get the same data.
+ */
+bool rx_coll_personal(uint32_t coll);
 
 /** rx_algorithm_name() - "tiny", "flat", ... */
 const char *rx_algorithm_name(enum rx_algorithm algorithm);

@@ -57,7 +57,7 @@ static void test_small_and_plan_agree(void **state)
 		bool small = rx_plan_is_small(&query, tuning);
 		struct rx_plan plan = rx_plan_make(&query, tuning);
 
-		query.all_registered = true;
+		query.registered = true;
 		/* What was sent along with the announcement must be what the plan reads. */
 		assert_int_equal(small, plan.algorithm <= RX_ALG_FLAT);
 		assert_int_equal(small, rx_plan_make(&query, tuning).algorithm <= RX_ALG_FLAT);
@@ -88,10 +88,27 @@ static void test_registered_goes_direct(void **state)
 	struct rx_plan_query query = query_of(1 << 20, RX_FLOAT32, 2);
 
 	(void)state;
-	query.all_registered = true;
+	query.registered = true;
 	assert_int_equal(rx_plan_make(&query, rx_tuning_default()).algorithm, RX_ALG_DIRECT);
-	query.all_registered = false;
+	query.registered = false;
 	assert_int_equal(rx_plan_make(&query, rx_tuning_default()).algorithm, RX_ALG_STAGED);
+}
+
+static void test_personal_counts_all_blocks(void **state)
+{
+	const struct rx_tuning *tuning = rx_tuning_default();
+	struct rx_plan_query query = query_of(tuning->flat_max / 4 / 8, RX_FLOAT32, 8);
+
+	(void)state;
+	query.coll = RX_ALL_TO_ALL;
+	assert_true(rx_plan_is_small(&query, tuning));
+	query.count++;
+	assert_false(rx_plan_is_small(&query, tuning));
+	query.coll = RX_ALL_GATHER;
+	assert_true(rx_plan_is_small(&query, tuning));
+	query.coll = RX_ALL_TO_ALL_V;
+	query.count = 1;
+	assert_false(rx_plan_is_small(&query, tuning));
 }
 
 static void test_names(void **state)
@@ -110,6 +127,7 @@ int main(void)
 		cmocka_unit_test(test_small_and_plan_agree),
 		cmocka_unit_test(test_thresholds_fit_buffers),
 		cmocka_unit_test(test_registered_goes_direct),
+		cmocka_unit_test(test_personal_counts_all_blocks),
 		cmocka_unit_test(test_names),
 	};
 

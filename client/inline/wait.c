@@ -11,9 +11,9 @@
  */
 #include "wait.h"
 
-#include "err.h"
-#include "../shm/rx_clock.h"
-#include "../shm/rx_wake.h"
+#include "../err.h"
+#include "../../shm/rx_clock.h"
+#include "../../shm/rx_wake.h"
 
 #include <sched.h>
 

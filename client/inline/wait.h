@@ -6,7 +6,7 @@
 #ifndef CLIENT_WAIT_H
 #define CLIENT_WAIT_H
 
-#include "comm.h"
+#include "../comm.h"
 
 struct wait_ctx {
 	struct rcclx_comm *comm;

@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Direct: ranks read and write each other's registered memory; no staging. One barrier at the end,
+ * since peers read this rank's input and may write its output.
+ *
+ * Push (allreduce, reduce, gather): a rank folds its part of the message from all inputs into all
+ * outputs that want it. Broadcast: the ranks share the copying, a part each. Pull (the others): a
+ * rank takes its blocks from the peers' inputs.
+ */
+#include "shape.h"
+
+#include "../err.h"
+#include "../import.h"
+
+/* Which memory of the ranks a collective touches from outside. */
+enum touch { TOUCH_ALL_SEND = 1, TOUCH_ALL_RECV = 2, TOUCH_ROOT_SEND = 4, TOUCH_ROOT_RECV = 8 };
+
+static unsigned int touches(uint32_t coll)
+{
+	switch (coll) {
+	case RX_ALL_REDUCE:
+		return TOUCH_ALL_SEND | TOUCH_ALL_RECV;
+	case RX_REDUCE:
+		return TOUCH_ALL_SEND | TOUCH_ROOT_RECV;
+	case RX_BROADCAST:
+		return TOUCH_ROOT_SEND | TOUCH_ALL_RECV;
+	case RX_GATHER:
+		return TOUCH_ROOT_RECV;
+	case RX_SCATTER:
+		return TOUCH_ROOT_SEND;
+	default:
+		return TOUCH_ALL_SEND;
+	}
+}
+
+bool direct_possible(const struct inline_run *run)
+{
+	unsigned int what = touches(run->call->sig.coll);
+	bool possible = true;
+
+	for (uint32_t rank = 0; rank < run->comm->n_ranks; rank++) {
+		bool root = rank == run->call->sig.root;
+
+		if ((what & TOUCH_ALL_SEND) || (root && (what & TOUCH_ROOT_SEND)))
+			possible &= run->bufs[rank].send_region != 0;
+		if ((what & TOUCH_ALL_RECV) || (root && (what & TOUCH_ROOT_RECV)))
+			possible &= run->bufs[rank].recv_region != 0;
+	}
+	return possible;
+}
+
+enum side { SIDE_SEND, SIDE_RECV };
+
+/* Elements [first, first + count) of a rank's buffer, in this process. */
+static rcclx_result peer_memory(const struct inline_run *run, enum side side, uint32_t rank,
+	uint64_t first, uint64_t count, uint8_t **at_p)
+{
+	const struct rx_entry_bufs *bufs = &run->bufs[rank];
+	uint64_t region = side == SIDE_SEND ? bufs->send_region : bufs->recv_region;
+	uint64_t base = side == SIDE_SEND ? bufs->send_offset : bufs->recv_offset;
+	uint64_t offset = 0;
+	void *at = NULL;
+	rcclx_result r = RCCLX_OK;
+
+	/* The peer wrote the base: the sum may be anything. */
+	if (!rx_add_u64(base, first * run->size, &offset) || offset % run->size != 0)
+		return err_set(RCCLX_ERR_PEER_LOST,
+			"rank %u announced an impossible buffer (offset %llu); it is broken", rank,
+			(unsigned long long)base);
+	r = import_find(run->comm, region, offset, count * run->size, &at);
+	if (r == RCCLX_OK)
+		*at_p = at;
+	return r;
+}
+
+static rcclx_result push_fold(struct inline_run *run)
+{
+	struct rcclx_comm *comm = run->comm;
+	struct rx_part part = rx_part_of(run->max_count, run->size, comm->n_ranks, comm->rank);
+	struct rx_reduce_args args = run_reduce_args(run);
+	uint8_t *src[RX_MAX_RANKS];
+	uint8_t *dst[RX_MAX_RANKS];
+
+	if (part.count == 0)
+		return RCCLX_OK;
+	for (uint32_t rank = 0; rank < comm->n_ranks; rank++) {
+		rcclx_result r =
+			peer_memory(run, SIDE_SEND, rank, part.first, part.count, &src[rank]);
+
+		if (r == RCCLX_OK && shape_takes(&run->call->sig, rank))
+			r = peer_memory(
+				run, SIDE_RECV, rank, part.first, part.count, &dst[args.n_dst++]);
+		if (r != RCCLX_OK)
+			return r;
+	}
+	args.src = (const void *const *)src;
+	args.dst = (void *const *)dst;
+	args.count = part.count;
+	args.stream = run->plan.stream;
+	rx_reduce(&args);
+	return RCCLX_OK;
+}
+
+static rcclx_result push_gather(struct inline_run *run)
+{
+	const struct rcclx_comm *comm = run->comm;
+	struct block from = shape_out(run, comm->rank);
+	uint8_t *to = NULL;
+	rcclx_result r = RCCLX_OK;
+
+	if (comm->rank == run->call->sig.root)
+		return RCCLX_OK;
+	r = peer_memory(
+		run, SIDE_RECV, run->call->sig.root, comm->rank * run->max_count, from.count, &to);
+	if (r == RCCLX_OK)
+		rx_copy(to, from.at, from.count * run->size, run->plan.stream);
+	return r;
+}
+
+static rcclx_result share_broadcast(struct inline_run *run)
+{
+	const struct rcclx_comm *comm = run->comm;
+	uint32_t root = run->call->sig.root;
+	struct rx_part part = rx_part_of(run->max_count, run->size, comm->n_ranks, comm->rank);
+	uint8_t *from = NULL;
+	rcclx_result r = RCCLX_OK;
+
+	if (part.count == 0)
+		return RCCLX_OK;
+	r = peer_memory(run, SIDE_SEND, root, part.first, part.count, &from);
+	for (uint32_t i = 0; i < comm->n_ranks && r == RCCLX_OK; i++) {
+		uint32_t rank = (comm->rank + i) % comm->n_ranks;
+		uint8_t *to = NULL;
+
+		if (rank == root)
+			continue;
+		r = peer_memory(run, SIDE_RECV, rank, part.first, part.count, &to);
+		if (r == RCCLX_OK)
+			rx_copy(to, from, part.count * run->size, run->plan.stream);
+	}
+	return r;
+}
+
+/* Where, in @peer's input, the block for this rank starts. */
+static uint64_t first_for_me(const struct inline_run *run, uint32_t peer)
+{
+	uint32_t me = run->comm->rank;
+
+	switch (run->call->sig.coll) {
+	case RX_ALL_TO_ALL:
+	case RX_REDUCE_SCATTER:
+	case RX_SCATTER:
+		return me * run->call->sig.count;
+	case RX_REDUCE_SCATTER_V:
+		return shape_sum_before(run->call->v.send_counts, me);
+	case RX_ALL_TO_ALL_V:
+		return run->first_for_me[peer];
+	default:
+		return 0;
+	}
+}
+
+static rcclx_result pull_fold(struct inline_run *run)
+{
+	struct rcclx_comm *comm = run->comm;
+	struct block to = shape_in(run, comm->rank);
+	struct rx_reduce_args args = run_reduce_args(run);
+	uint8_t *src[RX_MAX_RANKS];
+	void *dst[1] = {to.at};
+
+	if (to.count == 0)
+		return RCCLX_OK;
+	for (uint32_t rank = 0; rank < comm->n_ranks; rank++) {
+		rcclx_result r = peer_memory(
+			run, SIDE_SEND, rank, first_for_me(run, rank), to.count, &src[rank]);
+
+		if (r != RCCLX_OK)
+			return r;
+	}
+	args.src = (const void *const *)src;
+	args.dst = dst;
+	args.n_dst = 1;
+	args.count = to.count;
+	args.stream = run->plan.stream;
+	rx_reduce(&args);
+	return RCCLX_OK;
+}
+
+static rcclx_result pull_blocks(struct inline_run *run)
+{
+	const struct rcclx_comm *comm = run->comm;
+
+	for (uint32_t i = 1; i < comm->n_ranks; i++) {
+		uint32_t peer = (comm->rank + i) % comm->n_ranks;
+		struct block to = shape_in(run, peer);
+		uint8_t *from = NULL;
+		rcclx_result r = RCCLX_OK;
+
+		if (!shape_gives(&run->call->sig, peer) || to.count == 0)
+			continue;
+		r = peer_memory(run, SIDE_SEND, peer, first_for_me(run, peer), to.count, &from);
+		if (r != RCCLX_OK)
+			return r;
+		rx_copy(to.at, from, to.count * run->size, run->plan.stream);
+	}
+	return RCCLX_OK;
+}
+
+static rcclx_result move(struct inline_run *run)
+{
+	switch (run->call->sig.coll) {
+	case RX_ALL_REDUCE:
+	case RX_REDUCE:
+		return push_fold(run);
+	case RX_REDUCE_SCATTER:
+	case RX_REDUCE_SCATTER_V:
+		return pull_fold(run);
+	case RX_GATHER:
+		return push_gather(run);
+	case RX_BROADCAST:
+		return share_broadcast(run);
+	default:
+		return pull_blocks(run);
+	}
+}
+
+rcclx_result direct_run(struct inline_run *run)
+{
+	struct rcclx_comm *comm = run->comm;
+	rcclx_result r = move(run);
+
+	if (r != RCCLX_OK) {
+		/* The peers wait for this rank's part: they must hear that it will not come. */
+		comm_give_up(comm, RX_ABORT_ERROR);
+		return comm_fail(comm, r);
+	}
+	run_step(run);
+	shape_copy_own(run);
+	return wait_all(&run->wait, RX_WAIT_STEP, comm->step);
+}

@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Every inline operation starts the same way: the rank writes what it wants into its entry, tells
+ * its peers, and waits until all have done so. Then all ranks hold the same facts (what each asked
+ * for, where each one's memory is), so that each finds the same mismatch and the same plan alone.
+ */
+#include "inline.h"
+
+#include "run.h"
+#include "shape.h"
+#include "../err.h"
+#include "../mem.h"
+#include "../../shm/rx_clock.h"
+
+#include <string.h>
+
+void run_step(struct inline_run *run)
+{
+	struct rcclx_comm *comm = run->comm;
+
+	comm->step++;
+	rx_fabric_step(&comm->fabric, comm->rank, comm->step);
+}
+
+struct rx_reduce_args run_reduce_args(const struct inline_run *run)
+{
+	const struct rx_op_sig *sig = &run->call->sig;
+
+	return (struct rx_reduce_args){
+		.n_src = run->comm->n_ranks,
+		.dtype = sig->dtype,
+		.op = sig->op,
+		.n_avg = run->comm->n_ranks,
+		.scalars = sig->op == RX_PREMUL_SUM ? run->scalars : NULL,
+	};
+}
+
+static struct rx_plan_query plan_query(const struct inline_run *run)
+{
+	const struct rx_op_sig *sig = &run->call->sig;
+
+	return (struct rx_plan_query){
+		.coll = sig->coll,
+		.dtype = sig->dtype,
+		.op = sig->op,
+		.n_ranks = run->comm->n_ranks,
+		.count = run->max_count,
+		.cores_shared = run->comm->yield,
+	};
+}
+
+/*
+ * Bytes from the start of this rank's buffer to the end of what the call may touch in it. Only
+ * memory that lies in one region from the first to the last of them can be given to peers.
+ */
+static uint64_t extent(const struct inline_run *run, bool recv)
+{
+	uint32_t last = run->comm->n_ranks - 1;
+	const uint8_t *base = recv ? run->call->recv : run->call->send;
+	uint64_t end = 0;
+
+	for (uint32_t peer = 0; peer <= last; peer++) {
+		struct block block = recv ? shape_in(run, peer) : shape_out(run, peer);
+
+		if (block.count > 0)
+			end = rx_max_u64(
+				end, (uint64_t)(block.at - base) + block.count * run->size);
+	}
+	return end;
+}
+
+static void fill_bufs(const struct inline_run *run, struct rx_entry_bufs *bufs)
+{
+	const struct inline_call *call = run->call;
+	struct rcclx_client *client = run->comm->client;
+	struct mem_ref ref;
+
+	memset(bufs, 0, sizeof(*bufs));
+	if (shape_gives(&call->sig, run->comm->rank) &&
+		mem_find(client, call->send, extent(run, false), &ref)) {
+		bufs->send_region = ref.region_id;
+		bufs->send_offset = ref.offset;
+	}
+	if (shape_takes(&call->sig, run->comm->rank) &&
+		mem_find(client, call->recv, extent(run, true), &ref)) {
+		bufs->recv_region = ref.region_id;
+		bufs->recv_offset = ref.offset;
+	}
+}
+
+/* Write the own entry, with the data itself where the message is small, and announce it. */
+static void announce(struct inline_run *run, bool small)
+{
+	struct rcclx_comm *comm = run->comm;
+	uint32_t seq = comm->seq + 1;
+	struct rx_entry *entry = &comm->fabric.lines[comm->rank].entry[seq & 1];
+	uint8_t *flat = rx_fabric_flat(&comm->fabric, comm->rank, seq);
+
+	entry->sig = run->call->sig;
+	entry->imm = run->call->imm;
+	if (!small)
+		fill_bufs(run, &entry->bufs);
+	else if (run->plan.algorithm == RX_ALG_TINY)
+		relay_fill(run, entry->payload);
+	else
+		relay_fill(run, flat);
+	if (run->call->sig.coll == RX_ALL_TO_ALL_V)
+		counts_fill(run, flat);
+	comm->seq = seq;
+	rx_fabric_publish(&comm->fabric, comm->rank, seq);
+}
+
+static bool sig_equal(const struct rx_op_sig *a, const struct rx_op_sig *b)
+{
+	return memcmp(a, b, sizeof(*a)) == 0;
+}
+
+/*
+ * Wait for the peers' entries and compare. A rank looks at all entries before it reports, so that a
+ * mismatch is one for every rank, and the next op starts in step.
+ */
+static rcclx_result agree(struct inline_run *run, bool small)
+{
+	struct rcclx_comm *comm = run->comm;
+	uint32_t odd_rank = UINT32_MAX;
+	struct rx_op_sig odd_sig = {0};
+
+	for (uint32_t rank = 0; rank < comm->n_ranks; rank++) {
+		const struct rx_entry *entry = &comm->fabric.lines[rank].entry[comm->seq & 1];
+		rcclx_result r = RCCLX_OK;
+		struct rx_op_sig sig;
+
+		if (rank != comm->rank)
+			r = wait_peer(&run->wait, RX_WAIT_ENTRY, rank, comm->seq);
+		if (r != RCCLX_OK)
+			return r;
+		sig = entry->sig;
+		if (!sig_equal(&sig, &run->call->sig) && odd_rank == UINT32_MAX) {
+			odd_rank = rank;
+			odd_sig = sig;
+		}
+		run->scalars[rank] = entry->imm;
+		if (!small)
+			run->bufs[rank] = entry->bufs;
+	}
+	if (odd_rank != UINT32_MAX)
+		return comm_mismatch(comm, &run->call->sig, odd_rank, &odd_sig);
+	return run->call->sig.coll == RX_ALL_TO_ALL_V ? counts_agree(run) : RCCLX_OK;
+}
+
+static rcclx_result execute(struct inline_run *run)
+{
+	switch (run->plan.algorithm) {
+	case RX_ALG_TINY:
+	case RX_ALG_FLAT:
+		relay_small(run);
+		return RCCLX_OK;
+	case RX_ALG_DIRECT:
+		return direct_run(run);
+	default:
+		break;
+	}
+	if (run->call->sig.coll == RX_ALL_REDUCE || run->call->sig.coll == RX_REDUCE)
+		return two_shot_staged(run);
+	return relay_staged(run);
+}
+
+/* The sooner of the call's own limit and the communicator's. */
+static uint64_t op_deadline(const struct rcclx_comm *comm, const struct inline_call *call)
+{
+	uint64_t timeout_ns = comm->fabric.ctl->op_timeout_ns;
+
+	if (timeout_ns == RX_FOREVER)
+		return call->deadline_ns;
+	return rx_min_u64(call->deadline_ns, rx_deadline_ns(timeout_ns));
+}
+
+rcclx_result inline_run(struct rcclx_comm *comm, const struct inline_call *call)
+{
+	const struct rx_tuning *tuning = rx_tuning_default();
+	struct inline_run run;
+	struct rx_plan_query query;
+	bool small = false;
+	rcclx_result r = RCCLX_OK;
+
+	/* Not initialised as a whole: clearing room for 64 ranks would cost more than a small op.
+	 */
+	run.comm = comm;
+	run.call = call;
+	run.wait = (struct wait_ctx){comm, &call->sig, op_deadline(comm, call)};
+	run.size = rx_dtype_size(call->sig.dtype);
+	run.max_count = shape_max_count(call, comm->n_ranks);
+	query = plan_query(&run);
+	small = rx_plan_is_small(&query, tuning);
+	run.plan = rx_plan_make(&query, tuning);
+	announce(&run, small);
+	r = agree(&run, small);
+	if (r != RCCLX_OK || run.max_count == 0)
+		return r;
+	if (!small) {
+		query.count = run.max_count;
+		query.registered = direct_possible(&run);
+		run.plan = rx_plan_make(&query, tuning);
+	}
+	return execute(&run);
+}
