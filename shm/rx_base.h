@@ -15,7 +15,7 @@
 #define RX_ARRAY_SIZE(a) (sizeof(a) / sizeof((a)[0]))
 #define RX_CACHE_LINE    64u
 
-#define rx_container_of(ptr, type, member) ((type *)((char *)(ptr) - offsetof(type, member)))
+#define rx_container_of(ptr, type, member) ((type *)((char *)(ptr)-offsetof(type, member)))
 #define rx_likely(x)                       __builtin_expect(!!(x), 1)
 #define rx_unlikely(x)                     __builtin_expect(!!(x), 0)
 

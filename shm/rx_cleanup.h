@@ -50,11 +50,11 @@ static inline struct rx_map rx_steal_map(struct rx_map *map)
 }
 
 /** rx_steal() - take the pointer out of its guard */
-#define rx_steal(ptr) \
-	__extension__({ \
-		__typeof__(ptr) rx_taken = (ptr); \
-		(ptr) = NULL; \
-		rx_taken; \
+#define rx_steal(ptr)                                                                              \
+	__extension__({                                                                            \
+		__typeof__(ptr) rx_taken = (ptr);                                                  \
+		(ptr) = NULL;                                                                      \
+		rx_taken;                                                                          \
 	})
 
 #endif

@@ -43,7 +43,7 @@ struct rx_entry {
 	_Alignas(128) _Atomic uint32_t seq; /* written last; peers' futex word */
 	_Atomic uint32_t sleeper;           /* 1 while this rank sleeps on somebody's entry */
 	struct rx_op_sig sig;
-	uint64_t imm;                       /* scalar of a pre-multiplied sum, this rank's */
+	uint64_t imm; /* scalar of a pre-multiplied sum, this rank's */
 	union {
 		struct rx_entry_bufs bufs;
 		uint8_t payload[RX_ENTRY_PAYLOAD]; /* tiny messages travel here */
@@ -97,13 +97,13 @@ struct rx_fabric_ctl {
 	uint32_t abort_rank;                 /* who; UINT32_MAX nobody in particular */
 	uint32_t abort_other;                /* RX_ABORT_MISMATCH: the other rank */
 	uint32_t n_ranks;
-	uint64_t op_timeout_ns;              /* deadline of one op; UINT64_MAX none */
+	uint64_t op_timeout_ns; /* deadline of one op; UINT64_MAX none */
 	uint64_t tuning_epoch;
 	/* Grows when memory of a member is freed: members drop what they imported. */
 	_Atomic uint64_t mem_generation;
-	struct rx_op_sig abort_sig[2];       /* RX_ABORT_MISMATCH: both sides */
+	struct rx_op_sig abort_sig[2];                      /* RX_ABORT_MISMATCH: both sides */
 	_Alignas(64) _Atomic uint32_t status[RX_MAX_RANKS]; /* enum rx_member_status */
-	uint32_t pid[RX_MAX_RANKS];          /* as the daemon sees them; 0 unknown */
+	uint32_t pid[RX_MAX_RANKS];                         /* as the daemon sees them; 0 unknown */
 	/* Session of each rank: two ranks with the same one share a process. */
 	uint64_t session[RX_MAX_RANKS];
 };

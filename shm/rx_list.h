@@ -40,12 +40,12 @@ static inline void rx_list_unlink(struct rx_list *node)
 #define rx_list_entry(node, type, member) rx_container_of(node, type, member)
 
 /* The body must not unlink anything. */
-#define rx_list_for_each(pos, head) \
+#define rx_list_for_each(pos, head)                                                                \
 	for (struct rx_list *pos = (head)->next; pos != (head); pos = pos->next)
 
 /* The body may unlink @pos, and nothing else. */
-#define rx_list_for_each_safe(pos, head) \
-	for (struct rx_list *pos = (head)->next, *pos##_next = pos->next; pos != (head); \
+#define rx_list_for_each_safe(pos, head)                                                           \
+	for (struct rx_list *pos = (head)->next, *pos##_next = pos->next; pos != (head);           \
 		pos = pos##_next, pos##_next = pos->next)
 
 #endif

@@ -4,6 +4,9 @@
  *
  * One line per record: `LEVEL fields text`. Under systemd (stderr is the journal, $JOURNAL_STREAM)
  * lines get the <N> priority prefix of sd-daemon(3), so that the journal knows the level.
+ *
+ * Text may come from strangers: everything but printable ASCII is escaped (`\n`, `\x1b`), the
+ * backslash too, so that a record is always one line and the journal never takes it for binary.
  */
 #ifndef RX_LOG_H
 #define RX_LOG_H
@@ -18,7 +21,16 @@ enum rx_log_level {
 	RX_LOG_N
 };
 
-/** rx_log_open() - start logging to @fd (stderr); @program prefixes lines outside systemd */
+/* A record is at most this long, with its newline; it is one write(2), never split. */
+#define RX_LOG_RECORD_BYTES 1024u
+
+/**
+ * rx_log_open() - start logging to @fd (stderr), which must stay open
+ * @program: prefixes lines outside systemd; a literal
+ *
+ * Nothing is written before this. May be called again. A pipe whose reader is gone raises SIGPIPE
+ * as ever: daemons ignore that signal.
+ */
 void rx_log_open(const char *program, int fd, enum rx_log_level level);
 
 void rx_log_set_level(enum rx_log_level level);

@@ -12,15 +12,15 @@
 #include "rx_map.h"
 
 struct rx_ring {
-	struct rx_ring_s *s;    /* client: writable; daemon: read-only mapping */
-	struct rx_ring_d *d;    /* client: read-only mapping; daemon: writable */
+	struct rx_ring_s *s; /* client: writable; daemon: read-only mapping */
+	struct rx_ring_d *d; /* client: read-only mapping; daemon: writable */
 	struct rx_sqe *sqes;
 	struct rx_cqe *cqes;
-	uint32_t sq_entries;    /* power of two */
-	uint32_t cq_entries;    /* power of two, 2 * sq_entries */
-	uint64_t sq_pos;        /* own copy: client: tail; daemon: head */
-	uint64_t cq_pos;        /* own copy: client: head; daemon: tail */
-	uint32_t need_wakeup;   /* daemon's own copy of the word it wrote */
+	uint32_t sq_entries;  /* power of two */
+	uint32_t cq_entries;  /* power of two, 2 * sq_entries */
+	uint64_t sq_pos;      /* own copy: client: tail; daemon: head */
+	uint64_t cq_pos;      /* own copy: client: head; daemon: tail */
+	uint32_t need_wakeup; /* daemon's own copy of the word it wrote */
 };
 
 /** rx_ring_s_bytes(), rx_ring_d_bytes() - size of the regions for a geometry */
@@ -32,8 +32,8 @@ uint64_t rx_ring_d_bytes(uint32_t sq_entries);
  * Return: 0; -EINVAL when @sq_entries is no power of two in [2, RX_RING_ENTRIES_MAX] or a map
  *         is too small. Keeps pointers into both maps, which must outlive the ring.
  */
-RX_WARN_UNUSED int rx_ring_init(struct rx_ring *ring, const struct rx_map *s,
-	const struct rx_map *d, uint32_t sq_entries);
+RX_WARN_UNUSED int rx_ring_init(
+	struct rx_ring *ring, const struct rx_map *s, const struct rx_map *d, uint32_t sq_entries);
 
 /* ---- client end ---- */
 

@@ -45,11 +45,11 @@ enum rx_sqe_flags {
 /* What the daemon answers. One per submitted entry that passed its checks. */
 struct rx_cqe {
 	uint64_t user_data;
-	int32_t result;       /* rcclx_result: 0 or RCCLX_ERR_* */
-	uint32_t peer_rank;   /* the other side: lost or disagreeing rank; UINT32_MAX none */
-	uint32_t peer_pid;    /* as the daemon sees it; 0 unknown */
+	int32_t result;     /* rcclx_result: 0 or RCCLX_ERR_* */
+	uint32_t peer_rank; /* the other side: lost or disagreeing rank; UINT32_MAX none */
+	uint32_t peer_pid;  /* as the daemon sees it; 0 unknown */
 	uint32_t opno;
-	uint64_t peer_sig;    /* RCCLX_ERR_MISMATCH: what the other rank asked (rx_op_sig) */
+	uint64_t peer_sig; /* RCCLX_ERR_MISMATCH: what the other rank asked (rx_op_sig) */
 	uint64_t peer_count;
 	uint64_t reserved[3];
 };
