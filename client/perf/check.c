@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: MIT */
+#include "check.h"
+
+#include "../../kernels/coll_types.h"
+#include "../../kernels/host/reduce.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define GOLDEN   0x9e3779b97f4a7c15ull
+#define SCALARS  UINT64_MAX /* an index that no element has */
+#define ELEM_MAX 8u
+
+/* Where the exponent of a floating type is; magnitudes in [1/4, 4) need bias - 2 .. bias + 1. */
+struct float_layout {
+	uint32_t mantissa_bits;
+	uint64_t bias;
+};
+
+static const struct float_layout float_layouts[RX_DTYPE_N] = {
+	[RX_FLOAT16] = {10, 15},
+	[RX_FLOAT32] = {23, 127},
+	[RX_FLOAT64] = {52, 1023},
+	[RX_BFLOAT16] = {7, 127},
+	[RX_FLOAT8E4M3] = {3, 7},
+	[RX_FLOAT8E5M2] = {2, 15},
+};
+
+/* Finaliser of SplitMix64 (Steele, Lea, Flood 2014): every input bit reaches every output bit. */
+static inline uint64_t mix(uint64_t x)
+{
+	x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ull;
+	x = (x ^ (x >> 27)) * 0x94d049bb133111ebull;
+	return x ^ (x >> 31);
+}
+
+static uint64_t stream_of(const struct perf_data *data, uint32_t rank)
+{
+	return mix(mix(data->seed + GOLDEN) ^ ((uint64_t)data->iteration << 32 | (rank + 1)));
+}
+
+static inline uint64_t element(const struct perf_data *data, uint64_t stream, uint64_t index)
+{
+	uint64_t random = mix(stream + (index + 1) * GOLDEN);
+	const struct float_layout *layout = &float_layouts[data->dtype];
+	uint32_t mantissa = layout->mantissa_bits;
+	uint32_t size = rx_dtype_size(data->dtype);
+
+	if (layout->bias == 0)
+		return random;
+	return (random >> 63) << (size * 8 - 1) |
+	       (layout->bias - 2 + (random >> 60 & 3)) << mantissa |
+	       (random & ((1ull << mantissa) - 1));
+}
+
+/* Little-endian: the low bytes are the element. Constant sizes make each a single store. */
+static inline void store(uint8_t *out, uint64_t bits, uint32_t size)
+{
+	switch (size) {
+	case 1:
+		*out = (uint8_t)bits;
+		break;
+	case 2:
+		memcpy(out, &bits, 2);
+		break;
+	case 4:
+		memcpy(out, &bits, 4);
+		break;
+	default:
+		memcpy(out, &bits, 8);
+		break;
+	}
+}
+
+void perf_data_fill(
+	const struct perf_data *data, uint32_t rank, uint64_t first, uint64_t count, void *buf)
+{
+	uint64_t stream = stream_of(data, rank);
+	uint32_t size = rx_dtype_size(data->dtype);
+	uint8_t *out = buf;
+
+	for (uint64_t i = 0; i < count; i++)
+		store(out + i * size, element(data, stream, first + i), size);
+}
+
+uint64_t perf_data_scalar(const struct perf_data *data, uint32_t rank)
+{
+	uint64_t bits = element(data, stream_of(data, rank), SCALARS);
+	uint32_t size = rx_dtype_size(data->dtype);
+
+	return size < ELEM_MAX ? bits & ((1ull << size * 8) - 1) : bits;
+}
+
+bool perf_fold_init(struct perf_fold *fold, const struct perf_data *data, uint32_t op,
+	uint32_t n_ranks, uint32_t rank)
+{
+	*fold = (struct perf_fold){.data = *data, .op = op, .n_ranks = n_ranks, .rank = rank};
+	for (uint32_t r = 0; r < n_ranks; r++)
+		fold->scalars[r] = perf_data_scalar(data, r);
+	fold->blocks = calloc((size_t)n_ranks * PERF_FOLD_BLOCK, ELEM_MAX);
+	return fold->blocks;
+}
+
+void perf_fold_deinit(struct perf_fold *fold)
+{
+	free(fold->blocks);
+	fold->blocks = NULL;
+}
+
+void perf_fold_all(struct perf_fold *fold, uint64_t first, uint64_t count, void *out)
+{
+	const void *src[RX_MAX_RANKS] = {NULL};
+	struct rx_reduce_args args = {
+		.src = src,
+		.n_src = fold->n_ranks,
+		.dst = &out,
+		.n_dst = 1,
+		.count = count,
+		.dtype = (uint8_t)fold->data.dtype,
+		.op = (uint8_t)fold->op,
+		.n_avg = fold->n_ranks,
+		.scalars = fold->op == RX_PREMUL_SUM ? fold->scalars : NULL,
+	};
+
+	for (uint32_t r = 0; r < fold->n_ranks; r++) {
+		uint8_t *block = fold->blocks + (size_t)r * PERF_FOLD_BLOCK * ELEM_MAX;
+
+		perf_data_fill(&fold->data, r, first, count, block);
+		src[r] = block;
+	}
+	rx_reduce_with(RX_ISA_SCALAR, &args);
+}
+
+uint64_t perf_count_wrong(
+	struct perf_fold *fold, perf_expect_fn expect, const void *result, uint64_t count)
+{
+	_Alignas(64) uint8_t expected[PERF_FOLD_BLOCK * ELEM_MAX] = {0};
+	uint32_t size = rx_dtype_size(fold->data.dtype);
+	const uint8_t *got = result;
+	uint64_t n_wrong = 0;
+
+	for (uint64_t first = 0; first < count; first += PERF_FOLD_BLOCK) {
+		uint64_t n = rx_min_u64(PERF_FOLD_BLOCK, count - first);
+
+		expect(fold, first, n, expected);
+		if (memcmp(got + first * size, expected, n * size) == 0)
+			continue;
+		for (uint64_t i = 0; i < n; i++)
+			n_wrong += memcmp(got + (first + i) * size, expected + i * size, size) != 0;
+	}
+	return n_wrong;
+}

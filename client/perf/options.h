@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: MIT */
+/* rcclx-perf's command line. */
+#ifndef PERF_OPTIONS_H
+#define PERF_OPTIONS_H
+
+#include "../../shm/rx_base.h"
+
+struct perf_coll;
+
+struct perf_options {
+	const struct perf_coll *coll;
+	uint32_t n_ranks; /* 0: not given */
+	uint64_t min_bytes;
+	uint64_t max_bytes;
+	uint64_t factor;       /* >= 2 */
+	uint32_t dtype;        /* enum rx_dtype */
+	uint32_t op;           /* enum rx_redop */
+	uint32_t n_iterations; /* 0: as many as fit the time for one size */
+	uint32_t n_warmup;
+	uint32_t executor;  /* RCCLX_EXECUTOR_* */
+	uint32_t timeout_s; /* longest time for one size */
+	uint64_t seed;
+	const char *socket;  /* NULL: librcclx searches */
+	const char *id_file; /* NULL: chosen from the environment */
+	bool registered;     /* buffers from rcclx_mem_alloc() */
+	bool private_daemon;
+	bool in_place;
+	bool check;
+	bool json;
+	bool pin;
+	/* Set by the launching process for the ranks that it starts. */
+	bool spawned;
+	uint32_t rank;
+	int id_fd;
+};
+
+enum perf_parsed {
+	PERF_PARSED_RUN,  /* go on */
+	PERF_PARSED_DONE, /* help or version was asked for and printed */
+	PERF_PARSED_BAD,  /* wrong; explained on stderr */
+};
+
+/** perf_options_parse() - argv into @options_p, which is written only for PERF_PARSED_RUN */
+enum perf_parsed perf_options_parse(int argc, char **argv, struct perf_options *options_p);
+
+/** perf_parse_size() - bytes with an optional K, M or G (powers of 1024); false if it is none */
+RX_WARN_UNUSED bool perf_parse_size(const char *text, uint64_t *bytes_p);
+
+/** perf_parse_number() - decimal number in [min, max]; false if it is none */
+RX_WARN_UNUSED bool perf_parse_number(
+	const char *text, uint64_t min, uint64_t max, uint64_t *number_p);
+
+/** perf_next_bytes() - size after @bytes: times the factor, from 0 to one element; saturates */
+uint64_t perf_next_bytes(const struct perf_options *options, uint64_t bytes);
+
+#endif

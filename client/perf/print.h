@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: MIT */
+/* Output: the table that users of nccl-tests know, or JSON, one object per line. */
+#ifndef PERF_PRINT_H
+#define PERF_PRINT_H
+
+#include "measure.h"
+#include "options.h"
+
+struct perf_row {
+	uint64_t bytes;
+	uint64_t count;
+	struct perf_times times;
+	bool checked;
+	uint64_t n_wrong; /* elements, on all ranks together */
+};
+
+/* Where a rank runs. */
+struct perf_seat {
+	uint32_t pid;
+	int core; /* -1: not pinned */
+};
+
+/** perf_algbw() - GB/s: bytes over the mean time; 0 when there are no bytes */
+double perf_algbw(const struct perf_row *row);
+
+/** perf_executor_name() - who does the work of the measured, blocking calls */
+const char *perf_executor_name(const struct perf_options *options);
+
+/** perf_algorithm_name() - what the library chooses for @count elements */
+const char *perf_algorithm_name(
+	const struct perf_options *options, uint32_t n_ranks, uint64_t count);
+
+/** perf_print_header() - lines before the table; nothing for JSON */
+void perf_print_header(
+	const struct perf_options *options, const struct perf_seat *seats, uint32_t n_ranks);
+
+/** perf_print_row() - one size, at once */
+void perf_print_row(
+	const struct perf_options *options, const struct perf_row *row, uint32_t n_ranks);
+
+/** perf_print_footer() - wrong elements and mean bus bandwidth; nothing for JSON */
+void perf_print_footer(const struct perf_options *options, uint64_t n_wrong, double mean_busbw);
+
+#endif
