@@ -18,18 +18,18 @@
 #define RX_ERROR_TEXT_MAX  1024u
 
 /* Packet: 16-byte header, then the payload. */
-#define RX_FRAME_MAX         (64u * 1024) /* header included */
-#define RX_FRAME_FDS_MAX     4u
-#define RX_DECODE_ARENA      (256u * 1024) /* most memory that decoding one message may take */
-#define RX_FRAME_MAGIC       0x5852u /* "RX" */
+#define RX_FRAME_MAX     (64u * 1024) /* header included */
+#define RX_FRAME_FDS_MAX 4u
+#define RX_DECODE_ARENA  (256u * 1024) /* most memory that decoding one message may take */
+#define RX_FRAME_MAGIC   0x5852u       /* "RX" */
 
 struct rx_frame_header {
 	uint16_t magic;
-	uint16_t type;      /* enum rx_msg_type */
-	uint32_t bytes;     /* of the payload */
-	uint32_t serial;    /* replies carry the request's; 0 in messages nobody answers */
+	uint16_t type;   /* enum rx_msg_type */
+	uint32_t bytes;  /* of the payload */
+	uint32_t serial; /* replies carry the request's; 0 in messages nobody answers */
 	uint16_t n_fds;
-	uint16_t reserved;  /* 0 */
+	uint16_t reserved; /* 0 */
 };
 
 enum rx_msg_type {
