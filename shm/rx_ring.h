@@ -40,6 +40,10 @@ RX_WARN_UNUSED int rx_ring_init(
 /**
  * rx_ring_submit() - publish one entry
  * @wake_p: receives true when the doorbell must be rung
+ *
+ * The caller keeps ops in flight (submitted, not yet reaped) at most cq_entries: the ring does not
+ * count them, and a client with more of them looks hostile to rx_ring_complete().
+ *
  * Return: 0, or -EAGAIN when the ring is full or the daemon's head is out of range.
  */
 RX_WARN_UNUSED int rx_ring_submit(struct rx_ring *ring, const struct rx_sqe *sqe, bool *wake_p);
