@@ -20,6 +20,7 @@
 #define RX_REDUCE_H
 
 #include "../coll_types.h"
+#include "copy.h"
 
 enum rx_isa { RX_ISA_SCALAR, RX_ISA_AVX2, RX_ISA_AVX512, RX_ISA_NEON, RX_ISA_N };
 
@@ -33,14 +34,14 @@ bool rx_isa_available(enum rx_isa isa);
 struct rx_reduce_args {
 	const void *const *src; /* n_src inputs, in rank order; each aligned to its element size */
 	uint32_t n_src;         /* 1 .. RX_MAX_RANKS */
-	void *const *dst;       /* n_dst outputs, each gets the same bits; dst[k] may equal any src[j]
-				   exactly (in place), but must not overlap one partially */
-	uint32_t n_dst;         /* 1 .. RX_MAX_RANKS */
-	uint64_t count;         /* elements */
-	uint8_t dtype;          /* enum rx_dtype */
-	uint8_t op;             /* enum rx_redop */
-	bool stream;            /* outputs will not be read soon: use non-temporal stores */
-	uint32_t n_avg;         /* AVG: the divisor, the communicator's size */
+	void *const *dst; /* n_dst outputs, each gets the same bits; dst[k] may equal any src[j]
+			     exactly (in place), but must not overlap one partially */
+	uint32_t n_dst;   /* 1 .. RX_MAX_RANKS */
+	uint64_t count;   /* elements */
+	uint8_t dtype;    /* enum rx_dtype */
+	uint8_t op;       /* enum rx_redop */
+	bool stream;      /* outputs will not be read soon: use non-temporal stores */
+	uint32_t n_avg;   /* AVG: the divisor, the communicator's size */
 	const uint64_t *scalars; /* PREMUL_SUM: n_src scalars, bits in the low bytes, in @dtype
 				    (integers: the integer); else NULL */
 };
@@ -56,8 +57,5 @@ void rx_reduce(const struct rx_reduce_args *args);
 
 /** rx_reduce_with() - the same with a given instruction set, for tests and benchmarks */
 void rx_reduce_with(enum rx_isa isa, const struct rx_reduce_args *args);
-
-/** rx_copy() - memcpy with optional non-temporal stores (fenced before return) */
-void rx_copy(void *dst, const void *src, uint64_t bytes, bool stream);
 
 #endif
