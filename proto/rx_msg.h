@@ -169,8 +169,8 @@ struct rx_comm_info {
 	const char *state;
 	uint32_t n_ranks;
 	uint64_t arena_bytes;
-	struct rx_rank_info *ranks;
-	size_t n_rank_infos;
+	struct rx_rank_info *members;
+	size_t n_members;
 	uint64_t stalled_ns;
 	const char *reason;
 	uint64_t ops_done;
@@ -224,7 +224,8 @@ struct rx_msg_info {
 	unsigned int from; /* enum rx_msg_from */
 	uint32_t fds_min;
 	uint32_t fds_max;
-	bool has_serial; /* answered, or an answer: serial != 0 */
+	bool needs_serial; /* serial 0 is refused; elsewhere 0 means that nobody waits for an answer
+			    */
 };
 
 /** rx_msg_info() - facts of a message type; NULL for a number that is none */
