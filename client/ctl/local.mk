@@ -1,0 +1,32 @@
+# SPDX-License-Identifier: MIT
+# rcclxctl
+
+bin_PROGRAMS += client/ctl/rcclxctl
+
+ctl_parts = \
+	client/ctl/admin.c \
+	client/ctl/admin.h \
+	client/ctl/late.c \
+	client/ctl/late.h \
+	client/ctl/print.c \
+	client/ctl/print.h
+
+client_ctl_rcclxctl_SOURCES = \
+	$(ctl_parts) \
+	client/ctl/cmd_clients.c \
+	client/ctl/cmd_comms.c \
+	client/ctl/cmd_drain.c \
+	client/ctl/cmd_status.c \
+	client/ctl/cmd_version.c \
+	client/ctl/ctl.h \
+	client/ctl/ctl_main.c
+client_ctl_rcclxctl_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CFLAGS)
+client_ctl_rcclxctl_LDADD = librx_proto.la librx_shm.la $(JANSSON_LIBS)
+
+if HAVE_CMOCKA
+check_PROGRAMS += tests/unit/test_ctl
+TESTS += tests/unit/test_ctl
+tests_unit_test_ctl_SOURCES = tests/unit/test_ctl.c $(ctl_parts)
+tests_unit_test_ctl_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS) $(JANSSON_CFLAGS)
+tests_unit_test_ctl_LDADD = librx_proto.la librx_shm.la $(JANSSON_LIBS) $(CMOCKA_LIBS)
+endif
