@@ -1,0 +1,15 @@
+# SPDX-License-Identifier: MIT
+# The inline executor; its sources are compiled into the library and into a test of its own.
+
+inline_sources = \
+	client/inline/counts.c \
+	client/inline/direct.c \
+	client/inline/inline.c \
+	client/inline/inline.h \
+	client/inline/relay.c \
+	client/inline/run.h \
+	client/inline/shape.c \
+	client/inline/shape.h \
+	client/inline/two_shot.c \
+	client/inline/wait.c \
+	client/inline/wait.h

@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: MIT
+# Tests. Each folder has its own part.
+
+AM_TESTS_ENVIRONMENT = \
+	RCCLXD='$(abs_builddir)/daemon/rcclxd'; export RCCLXD; \
+	RCCLX_BUILDDIR='$(abs_builddir)'; export RCCLX_BUILDDIR; \
+	RCCLX_SRCDIR='$(abs_srcdir)'; export RCCLX_SRCDIR; \
+	CC='$(CC)'; export CC;
+
+include tests/lint/local.mk
+include tests/perf/local.mk
+include tests/fuzz/local.mk
+
+if HAVE_CMOCKA
+include tests/oracle/local.mk
+include tests/unit/shm.mk
+include tests/unit/proto.mk
+include tests/unit/kernels.mk
+include tests/unit/daemon.mk
+include tests/unit/client.mk
+include tests/unit/inline.mk
+include tests/integration/local.mk
+endif
+
+# The same tests again, built with sanitizers in a folder of their own.
+sanitized_configure = $(abs_srcdir)/configure --enable-werror CFLAGS='-O1 -g'
+
+.PHONY: check-asan check-tsan check-model check-lint check-long check-fuzz bench
+
+check-asan:
+	$(MKDIR_P) asan && cd asan && \
+	{ test -f Makefile || $(sanitized_configure) --enable-sanitizer=address,undefined; } && \
+	ASAN_OPTIONS=detect_stack_use_after_return=0 RCCLX_TEST_SLOW=4 $(MAKE) $(AM_MAKEFLAGS) check-sanitized
+
+check-tsan:
+	$(MKDIR_P) tsan && cd tsan && \
+	{ test -f Makefile || $(sanitized_configure) --enable-sanitizer=thread; } && \
+	RCCLX_TEST_SLOW=8 $(MAKE) $(AM_MAKEFLAGS) check-sanitized
+
+# What a sanitized build runs: programs only; scripts check the same thing everywhere.
+check-sanitized:
+	$(MAKE) $(AM_MAKEFLAGS) check TESTS='$(check_PROGRAMS)'
+
+check-model:
+	$(MAKE) $(AM_MAKEFLAGS) check TESTS=tests/model/run.sh
+
+check-lint:
+	$(MAKE) $(AM_MAKEFLAGS) check TESTS='$(lint_tests)'
+
+check-long:
+	RCCLX_LONG=1 $(MAKE) $(AM_MAKEFLAGS) check
+
+check-fuzz: $(fuzz_programs)
+	$(srcdir)/tests/fuzz/run.sh $(FUZZ_SECONDS)
+
+bench: all
+	$(MAKE) $(AM_MAKEFLAGS) $(bench_programs)
+	RCCLX_BUILDDIR='$(abs_builddir)' $(srcdir)/tests/perf/bench.sh
