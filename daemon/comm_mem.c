@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: MIT */
+#include "comm_mem.h"
+
+#include "../kernels/coll_plan.h"
+#include "../shm/rx_cleanup.h"
+#include "../shm/rx_clock.h"
+#include "../shm/rx_memfd.h"
+
+#include <string.h>
+
+uint64_t comm_mem_bytes(uint32_t n_ranks)
+{
+	return sizeof(struct rx_fabric_ctl) + rx_fabric_arena_bytes(n_ranks);
+}
+
+/* Nobody else has the page yet. */
+static void fill_ctl(struct comm *comm)
+{
+	struct rx_fabric_ctl *ctl = comm->ctl_map.addr;
+	uint64_t timeout_ns = comm->members[0]->op_timeout_ns;
+
+	ctl->abort_rank = UINT32_MAX;
+	ctl->abort_other = UINT32_MAX;
+	ctl->n_ranks = comm->n_ranks;
+	ctl->op_timeout_ns = timeout_ns > 0 ? timeout_ns : RX_FOREVER;
+	ctl->tuning_epoch = rx_tuning_default()->epoch;
+	for (uint32_t rank = 0; rank < comm->n_ranks; rank++) {
+		ctl->pid[rank] = comm_pid(comm, rank);
+		ctl->session[rank] = comm->members[rank]->session_id;
+	}
+}
+
+int comm_mem_open(struct comm *comm, int *ctl_fd_p, int *arena_fd_p)
+{
+	uint64_t lines_bytes = rx_fabric_lines_bytes(comm->n_ranks);
+	RX_CLOSE int ctl_fd = -1;
+	RX_CLOSE int arena_fd = -1;
+	int r = rx_memfd_new(
+		"rcclx-ctl", sizeof(struct rx_fabric_ctl), RX_MEMFD_ONE_WRITER, &ctl_fd);
+
+	if (!r)
+		r = rx_memfd_new("rcclx-arena", rx_fabric_arena_bytes(comm->n_ranks),
+			RX_MEMFD_SHARED, &arena_fd);
+	if (!r)
+		r = rx_map_open(&comm->ctl_map, ctl_fd, sizeof(struct rx_fabric_ctl),
+			RX_MAP_RW | RX_MAP_DONTFORK);
+	if (!r)
+		r = rx_memfd_seal_writer(ctl_fd);
+	if (!r)
+		r = rx_map_open(
+			&comm->lines_map, arena_fd, lines_bytes, RX_MAP_RO | RX_MAP_DONTFORK);
+	if (!r)
+		r = rx_fabric_init(&comm->fabric, &comm->ctl_map, &comm->lines_map, comm->n_ranks);
+	if (r) {
+		comm_mem_close(comm);
+		return r;
+	}
+	fill_ctl(comm);
+	*ctl_fd_p = rx_steal_fd(&ctl_fd);
+	*arena_fd_p = rx_steal_fd(&arena_fd);
+	return 0;
+}
+
+void comm_mem_close(struct comm *comm)
+{
+	rx_map_close(&comm->lines_map);
+	rx_map_close(&comm->ctl_map);
+	comm->fabric = (struct rx_fabric){0};
+}
+
+void comm_mem_status(struct comm *comm, uint32_t rank, enum rx_member_status status)
+{
+	struct rx_fabric_ctl *ctl = comm->ctl_map.addr;
+
+	/* Pairs with the members' loads: what the rank published before is seen first. */
+	atomic_store_explicit(&ctl->status[rank], status, memory_order_release);
+	rx_fabric_wake_all(&comm->fabric);
+}
+
+void comm_mem_forget(struct comm *comm)
+{
+	struct rx_fabric_ctl *ctl = comm->ctl_map.addr;
+
+	atomic_fetch_add_explicit(&ctl->mem_generation, 1, memory_order_release);
+}
+
+void comm_mem_abort(struct comm *comm, const struct rx_op_sig *sig)
+{
+	static const struct rx_op_sig none[2];
+
+	(void)rx_fabric_ctl_abort(comm->ctl_map.addr, comm->reason, comm->abort_rank,
+		comm->abort_other, sig ? sig : none);
+	rx_fabric_wake_all(&comm->fabric);
+}

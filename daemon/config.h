@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: MIT */
+/* rcclxd.conf: what the operator may set, with its defaults and bounds. See rcclxd.conf(5). */
+#ifndef DAEMON_CONFIG_H
+#define DAEMON_CONFIG_H
+
+#include "../shm/rx_base.h"
+#include "../shm/rx_log.h"
+
+struct limits {
+	uint64_t sessions_per_uid;
+	uint64_t comms_per_uid; /* memberships: a rank of a communicator each */
+	uint64_t regions_per_uid;
+	uint64_t bytes_per_uid;
+	uint64_t ops_in_flight_per_session; /* the session's ring bounds them too */
+};
+
+struct config {
+	char *socket;       /* NULL: the default of the mode */
+	char *admin_socket; /* NULL: beside the socket */
+	enum rx_log_level log_level;
+	uint32_t ring_entries; /* submission entries of a session that asks for no number */
+	uint32_t host_workers;
+	uint64_t form_timeout_ns;
+	uint64_t stall_report_ns;
+	struct limits limits;
+};
+
+/* Where and why a file was refused: "FILE:LINE: KEY: what was expected". */
+struct config_error {
+	char text[512];
+};
+
+/** config_default() - what holds without a file; nothing allocated yet */
+struct config config_default(void);
+
+/**
+ * config_load() - read @path
+ * @must_exist: an absent file is an error instead of the defaults
+ *
+ * Return: 0; -EINVAL the file is bad, -ENOENT, other -errno: @config_p untouched, text in @error.
+ */
+RX_WARN_UNUSED int config_load(
+	const char *path, bool must_exist, struct config *config_p, struct config_error *error);
+
+/** config_parse() - the same from a string; @path only names it in errors */
+RX_WARN_UNUSED int config_parse(
+	const char *text, const char *path, struct config *config_p, struct config_error *error);
+
+/** config_deinit() - free what it owns */
+void config_deinit(struct config *config);
+
+#endif

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: MIT */
+/* Checks of a submitted entry: pure, on a private copy. */
+#ifndef DAEMON_ENTRY_H
+#define DAEMON_ENTRY_H
+
+#include "../shm/rx_base.h"
+#include "../shm/rx_fabric_abi.h"
+#include "../shm/rx_ring_abi.h"
+
+/* What the handles of an entry stand for. */
+struct entry_facts {
+	uint32_t n_ranks;
+	bool send_known;
+	bool recv_known;
+	uint64_t send_bytes; /* size of the region, when known */
+	uint64_t recv_bytes;
+};
+
+enum {
+	ENTRY_E_BAD = 1,
+};
+
+/**
+ * entry_check() - may the entry be executed on these regions?
+ * @why_p: receives a static sentence when not
+ * Return: 0, ENTRY_E_BAD.
+ */
+RX_WARN_UNUSED int entry_check(
+	const struct rx_sqe *sqe, const struct entry_facts *facts, const char **why_p);
+
+/** entry_moves_data() - does the entry touch its regions? */
+bool entry_moves_data(const struct rx_sqe *sqe);
+
+/** entry_sig() - what all ranks must agree on */
+struct rx_op_sig entry_sig(const struct rx_sqe *sqe);
+
+/** sig_describe() - "all_reduce of 1024 float32, sum"; @sig may hold anything */
+void sig_describe(const struct rx_op_sig *sig, char *text, size_t bytes);
+
+#endif

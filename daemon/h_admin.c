@@ -1,0 +1,270 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Handlers of the admin socket. Lists come in pages: entries are added while the packed reply
+ * still fits into a frame, and the asker continues after the last id it got.
+ */
+#include "dispatch.h"
+
+#include "comm.h"
+#include "comm_mem.h"
+#include "daemon.h"
+#include "entry.h"
+#include "op.h"
+#include "peer.h"
+#include "reply.h"
+#include "session.h"
+#include "../shm/rx_clock.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#define PAGE_BYTES    (RX_FRAME_MAX - (uint32_t)sizeof(struct rx_frame_header))
+#define PAGE_SESSIONS 256u
+#define PAGE_COMMS    64u
+#define OP_TEXT_BYTES 96u
+#define REASON_BYTES  96u
+
+/* ---- status ---- */
+
+static size_t fill_limits(struct daemon *daemon, struct rx_limit_info *limits, char names[][32])
+{
+	struct accounts *accounts = &daemon->accounts;
+	size_t n = 0;
+
+	for (enum account_kind kind = 0; kind < _ACCOUNT_N; kind++) {
+		limits[n++] = (struct rx_limit_info){
+			.name = account_kind_name(kind),
+			.used = accounts->used[kind],
+			.limit = accounts->limit[kind],
+		};
+		(void)snprintf(
+			names[kind], sizeof(names[kind]), "%s_per_uid", account_kind_name(kind));
+		limits[n++] = (struct rx_limit_info){
+			.name = names[kind],
+			.used = account_highest(accounts, kind),
+			.limit = accounts->limit_per_uid[kind],
+		};
+	}
+	return n;
+}
+
+void h_admin_status(struct peer *peer, const struct rx_msg *msg, struct rx_fdset *fds)
+{
+	struct daemon *daemon = peer->daemon;
+	struct rx_limit_info limits[2 * _ACCOUNT_N];
+	char names[_ACCOUNT_N][32];
+	struct rx_msg answer = {.type = RX_MSG_ADMIN_STATUS_REPLY, .serial = msg->serial};
+
+	(void)fds;
+	answer.admin_status_reply = (struct rx_msg_admin_status_reply){
+		.version = RX_DAEMON_VERSION,
+		.pid = (uint64_t)getpid(),
+		.uptime_ns = rx_now_ns() - daemon->start_ns,
+		.state = daemon->state == DAEMON_SERVING ? "serving" : "draining",
+		.socket = daemon->socket_path,
+		.backend = "host",
+		.limits = limits,
+		.n_limits = fill_limits(daemon, limits, names),
+		.sessions_total = daemon->stats.sessions,
+		.comms_total = daemon->stats.comms,
+		.ops_done = daemon->stats.ops_done,
+		.ops_failed = daemon->stats.ops_failed,
+		.log_dropped = rx_log_dropped(),
+		.violations = daemon->stats.violations,
+		.reloads = daemon->stats.reloads,
+	};
+	reply(peer, &answer, NULL, 0);
+}
+
+/* ---- sessions ---- */
+
+static void fill_session(struct rx_session_info *info, const struct session *session)
+{
+	*info = (struct rx_session_info){
+		.id = session->id,
+		.pid = (uint32_t)session->pid,
+		.uid = (uint32_t)session->uid,
+		.gid = (uint32_t)session->peer->gid,
+		.program = session->program,
+		.connected_ns = rx_now_ns() - session->peer->connected_ns,
+		.n_members = session->n_members,
+		.n_regions = session->n_regions,
+		.region_bytes = session->region_bytes,
+		.ring_bytes = session->ring_charge.amount,
+		.ops_in_flight = session->n_in_flight,
+		.ops_done = session->ops_done,
+	};
+}
+
+void h_admin_sessions(struct peer *peer, const struct rx_msg *msg, struct rx_fdset *fds)
+{
+	struct rx_session_info infos[PAGE_SESSIONS];
+	struct rx_msg answer = {.type = RX_MSG_ADMIN_SESSIONS_REPLY, .serial = msg->serial};
+	struct rx_msg_admin_sessions_reply *page = &answer.admin_sessions_reply;
+	uint64_t id = msg->admin_list.after;
+
+	(void)fds;
+	page->sessions = infos;
+	for (;;) {
+		const struct session *session = rx_idmap_next(&peer->daemon->sessions, id, &id);
+
+		if (!session)
+			break;
+		page->more = true;
+		if (page->n_sessions == PAGE_SESSIONS)
+			break;
+		fill_session(&infos[page->n_sessions], session);
+		page->n_sessions++;
+		if (rx_msg_packed_size(&answer) > PAGE_BYTES) {
+			page->n_sessions--;
+			break;
+		}
+		page->more = false;
+	}
+	reply(peer, &answer, NULL, 0);
+}
+
+/* ---- communicators ---- */
+
+/* The strings and lists that a page of communicators points to. */
+struct comm_texts {
+	struct rx_rank_info ranks[RX_MAX_RANKS];
+	char ops[RX_MAX_RANKS][OP_TEXT_BYTES];
+	char reason[REASON_BYTES];
+};
+
+struct comm_page {
+	struct rx_comm_info infos[PAGE_COMMS];
+	struct comm_texts texts[PAGE_COMMS];
+};
+
+static const char *member_status_name(const struct member *member)
+{
+	static const char *const names[RX_MEMBER_N] = {
+		[RX_MEMBER_ALIVE] = "alive",
+		[RX_MEMBER_LEFT] = "left",
+		[RX_MEMBER_DEAD] = "dead",
+	};
+
+	return member ? names[member->status] : "missing";
+}
+
+static void fill_rank(struct comm_texts *texts, const struct comm *comm, uint32_t rank)
+{
+	struct rx_rank_info *info = &texts->ranks[rank];
+	const struct member *member = comm->members[rank];
+	struct rx_line_view view = {0};
+
+	*info = (struct rx_rank_info){.rank = rank, .status = member_status_name(member)};
+	if (comm->state != COMM_FORMING)
+		view = rx_fabric_view(&comm->fabric, rank);
+	if (view.seq > 0) {
+		sig_describe(&view.sig, texts->ops[rank], OP_TEXT_BYTES);
+		info->op = texts->ops[rank];
+		info->op_seq = view.seq;
+	}
+	if (!member)
+		return;
+	info->session_id = member->session_id;
+	info->pid = (uint32_t)member->pid;
+	info->uid = (uint32_t)member->uid;
+	info->queued_seq = member->n_posted;
+}
+
+/* Late for an inline op, or missing in a queued one: bitmap, and for how long. */
+static uint64_t late_ranks(const struct comm *comm, uint64_t *stalled_ns_p)
+{
+	const struct op *op = op_waiting(comm);
+	uint64_t now = rx_now_ns();
+	uint64_t late = comm->stall.late;
+	uint64_t stalled_ns = late ? now - comm->stall.since_ns : 0;
+
+	if (op && now - op->wait_start_ns >= comm->daemon->config.stall_report_ns) {
+		late |= op_missing(comm);
+		stalled_ns = rx_max_u64(stalled_ns, now - op->wait_start_ns);
+	}
+	*stalled_ns_p = stalled_ns;
+	return late;
+}
+
+static void fill_comm(struct rx_comm_info *info, struct comm_texts *texts, const struct comm *comm)
+{
+	uint64_t late = 0;
+
+	*info = (struct rx_comm_info){
+		.id = comm->id,
+		.name = comm->name,
+		.state = comm_state_name(comm->state),
+		.n_ranks = comm->n_ranks,
+		.arena_bytes = comm->state == COMM_FORMING ? 0 : comm_mem_bytes(comm->n_ranks),
+		.members = texts->ranks,
+		.n_members = comm->n_ranks,
+		.reason = texts->reason,
+		.ops_done = comm->ops_done,
+		.ops_queued = comm->n_ops,
+		.age_ns = rx_now_ns() - comm->created_ns,
+	};
+	for (uint32_t rank = 0; rank < comm->n_ranks; rank++)
+		fill_rank(texts, comm, rank);
+	late = late_ranks(comm, &info->stalled_ns);
+	for (uint32_t rank = 0; rank < comm->n_ranks; rank++)
+		texts->ranks[rank].late = late >> rank & 1;
+	if (comm->abort_rank < comm->n_ranks && comm->reason != RX_ABORT_NONE)
+		(void)snprintf(texts->reason, REASON_BYTES, "%s (rank %u)",
+			comm_reason_text(comm->reason), comm->abort_rank);
+	else
+		(void)snprintf(texts->reason, REASON_BYTES, "%s", comm_reason_text(comm->reason));
+}
+
+static void fill_comms(
+	struct daemon *daemon, uint64_t after, struct comm_page *buffers, struct rx_msg *answer)
+{
+	struct rx_msg_admin_comms_reply *page = &answer->admin_comms_reply;
+	uint64_t id = after;
+
+	page->comms = buffers->infos;
+	for (;;) {
+		const struct comm *comm = rx_idmap_next(&daemon->comms, id, &id);
+		size_t n = page->n_comms;
+
+		if (!comm)
+			break;
+		page->more = true;
+		if (n == PAGE_COMMS)
+			break;
+		fill_comm(&buffers->infos[n], &buffers->texts[n], comm);
+		page->n_comms++;
+		if (rx_msg_packed_size(answer) > PAGE_BYTES) {
+			page->n_comms--;
+			break;
+		}
+		page->more = false;
+	}
+}
+
+void h_admin_comms(struct peer *peer, const struct rx_msg *msg, struct rx_fdset *fds)
+{
+	struct comm_page *buffers = malloc(sizeof(*buffers));
+	struct rx_msg answer = {.type = RX_MSG_ADMIN_COMMS_REPLY, .serial = msg->serial};
+
+	(void)fds;
+	if (!buffers) {
+		reply_failure(peer, msg->serial, -ENOMEM, "cannot list communicators");
+		return;
+	}
+	fill_comms(peer->daemon, msg->admin_list.after, buffers, &answer);
+	reply(peer, &answer, NULL, 0);
+	free(buffers);
+}
+
+/* ---- drain ---- */
+
+void h_admin_drain(struct peer *peer, const struct rx_msg *msg, struct rx_fdset *fds)
+{
+	(void)fds;
+	daemon_drain(peer->daemon);
+	reply_ok(peer, msg->serial);
+}

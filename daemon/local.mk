@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: MIT
+# rcclxd. Everything but main.c is a library of its own, so that the unit tests link it.
+
+noinst_LTLIBRARIES += librx_daemon.la
+librx_daemon_la_SOURCES = \
+	daemon/account.c daemon/account.h \
+	daemon/comm.c daemon/comm.h \
+	daemon/comm_mem.c daemon/comm_mem.h \
+	daemon/config.c daemon/config.h \
+	daemon/daemon.c daemon/daemon.h \
+	daemon/dispatch.c daemon/dispatch.h \
+	daemon/entry.c daemon/entry.h \
+	daemon/exec.c daemon/exec.h \
+	daemon/h_admin.c \
+	daemon/h_comm.c \
+	daemon/h_hello.c \
+	daemon/h_mem.c \
+	daemon/listener.c daemon/listener.h \
+	daemon/loop.c daemon/loop.h \
+	daemon/op.c daemon/op.h \
+	daemon/options.c daemon/options.h \
+	daemon/peer.c daemon/peer.h \
+	daemon/policy.c daemon/policy.h \
+	daemon/region.c daemon/region.h \
+	daemon/reply.c daemon/reply.h \
+	daemon/ringsrv.c daemon/ringsrv.h \
+	daemon/sd.c daemon/sd.h \
+	daemon/session.c daemon/session.h \
+	daemon/sockets.c daemon/sockets.h \
+	daemon/stall.c daemon/stall.h \
+	daemon/stats.h \
+	daemon/uniqueid.c daemon/uniqueid.h
+librx_daemon_la_CPPFLAGS = $(AM_CPPFLAGS) \
+	-DSYSCONFDIR='"$(sysconfdir)"' -DRX_DAEMON_VERSION='"$(PACKAGE_VERSION)"'
+librx_daemon_la_CFLAGS = $(AM_CFLAGS) $(LIBUV_CFLAGS) $(SYSTEMD_CFLAGS) $(LIBCONFIG_CFLAGS)
+librx_daemon_la_LIBADD = librx_kernels.la librx_proto.la librx_shm.la \
+	$(LIBUV_LIBS) $(SYSTEMD_LIBS) $(LIBCONFIG_LIBS) $(PROTOBUF_C_LIBS) -lpthread
+
+sbin_PROGRAMS += daemon/rcclxd
+daemon_rcclxd_SOURCES = daemon/main.c
+daemon_rcclxd_CPPFLAGS = $(librx_daemon_la_CPPFLAGS)
+daemon_rcclxd_CFLAGS = $(librx_daemon_la_CFLAGS)
+daemon_rcclxd_LDADD = librx_daemon.la

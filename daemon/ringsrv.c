@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Sessions with entries stand in a queue; a turn of the loop takes a bounded number of entries,
+ * a few from each session in rotation, so that nobody waits behind somebody else's flood.
+ *
+ * An entry is copied once, the copy is checked, and only the copy is used.
+ */
+#include "ringsrv.h"
+
+#include "comm.h"
+#include "daemon.h"
+#include "entry.h"
+#include "loop.h"
+#include "op.h"
+#include "peer.h"
+#include "region.h"
+#include "session.h"
+#include "../shm/rx_clock.h"
+#include "../shm/rx_result.h"
+#include "../shm/rx_wake.h"
+
+#include <errno.h>
+#include <inttypes.h>
+
+#define TURN_ENTRIES    64u
+#define SESSION_ENTRIES 16u
+
+/* Doorbells without entries, in a row and within a window: no honest client gets there. */
+#define STORM_BELLS     1024u
+#define STORM_WINDOW_NS RX_NS_PER_SEC
+
+static void on_turn(uv_idle_t *idle)
+{
+	struct daemon *daemon = idle->data;
+
+	if (!ringsrv_turn(daemon))
+		(void)uv_idle_stop(idle);
+}
+
+void ringsrv_look(struct session *session)
+{
+	struct daemon *daemon = session->daemon;
+
+	if (!rx_list_empty(&session->ready_link))
+		return;
+	rx_list_push(&daemon->ready, &session->ready_link);
+	daemon->turn.data = daemon;
+	(void)uv_idle_start(&daemon->turn, on_turn);
+}
+
+static uint32_t most_in_flight(const struct session *session)
+{
+	return (uint32_t)rx_min_u64(
+		session->ring.cq_entries, session->daemon->config.limits.ops_in_flight_per_session);
+}
+
+void ringsrv_resume(struct session *session)
+{
+	/* While the ring sleeps the doorbell wakes it; awake and not queued means: was full. */
+	if (!session->ring.need_wakeup && session->n_in_flight < most_in_flight(session))
+		ringsrv_look(session);
+}
+
+static void count_empty_bell(struct session *session)
+{
+	uint64_t now = rx_now_ns();
+
+	if (session->n_empty_bells == 0 || now - session->storm_start_ns > STORM_WINDOW_NS) {
+		session->n_empty_bells = 0;
+		session->storm_start_ns = now;
+	}
+	if (++session->n_empty_bells >= STORM_BELLS)
+		peer_violation(session->peer, "rings its doorbell without need");
+}
+
+void ringsrv_bell(void *owner, int events)
+{
+	struct session *session = owner;
+	int r = 0;
+
+	(void)events;
+	if (session->peer->state == PEER_CLOSING)
+		return;
+	r = rx_doorbell_drain(session->doorbell);
+	if (r < 0)
+		peer_violation(session->peer, "spoilt its doorbell");
+	if (r <= 0)
+		return;
+	count_empty_bell(session);
+	rx_ring_awake(&session->ring);
+	ringsrv_look(session);
+}
+
+static void refuse(struct session *session, const struct rx_sqe *sqe)
+{
+	struct rx_cqe cqe = {
+		.user_data = sqe->user_data,
+		.result = RX_ERR_INVALID,
+		.peer_rank = UINT32_MAX,
+		.opno = sqe->opno,
+	};
+
+	session_complete(session, &cqe);
+}
+
+/* Check one entry against what its handles stand for, and post it. */
+static void serve(struct session *session, const struct rx_sqe *sqe)
+{
+	struct member *member = member_find(session, sqe->member);
+	struct region *send = region_find(session, sqe->send_region);
+	struct region *recv = region_find(session, sqe->recv_region);
+	struct entry_facts facts = {0};
+	const char *why = NULL;
+
+	session->n_in_flight++;
+	if (!member) {
+		refuse(session, sqe);
+		return;
+	}
+	facts = (struct entry_facts){
+		.n_ranks = member->comm->n_ranks,
+		.send_known = send != NULL,
+		.recv_known = recv != NULL,
+		.send_bytes = send ? send->bytes : 0,
+		.recv_bytes = recv ? recv->bytes : 0,
+	};
+	if (entry_check(sqe, &facts, &why) == 0 && entry_moves_data(sqe) &&
+		(region_map(send) != 0 || region_map(recv) != 0))
+		why = "the memory cannot be mapped writable";
+	if (why)
+		rx_debug("session=%" PRIu64 " comm=%" PRIu64 " rank=%u bad entry: %s", session->id,
+			member->comm->id, member->rank, why);
+	op_post(member, sqe, entry_moves_data(sqe) ? send : NULL,
+		entry_moves_data(sqe) ? recv : NULL, why != NULL);
+}
+
+/* At most @budget entries; their number, or -EPROTO. */
+static int take_some(struct session *session, uint32_t budget)
+{
+	uint32_t n_taken = 0;
+	struct rx_sqe sqe;
+
+	while (n_taken < budget && session->n_in_flight < most_in_flight(session) &&
+		session->peer->state != PEER_CLOSING) {
+		int r = rx_ring_take(&session->ring, &sqe);
+
+		if (r < 0)
+			return r;
+		if (r == 0)
+			break;
+		serve(session, &sqe);
+		n_taken++;
+	}
+	if (n_taken > 0) {
+		rx_ring_publish_head(&session->ring);
+		session->n_empty_bells = 0;
+	}
+	return (int)n_taken;
+}
+
+/* True when the session has more to take now. */
+static bool serve_session(struct session *session, uint32_t *budget)
+{
+	uint32_t most = *budget < SESSION_ENTRIES ? *budget : SESSION_ENTRIES;
+	int n_taken = take_some(session, most);
+
+	if (n_taken < 0)
+		peer_violation(session->peer, "impossible index in the submission ring");
+	if (session->peer->state == PEER_CLOSING)
+		return false;
+	*budget -= (uint32_t)n_taken;
+	if ((uint32_t)n_taken == most)
+		return true;
+	/* Full of ops in flight: completions bring it back, see ringsrv_resume(). */
+	if (session->n_in_flight >= most_in_flight(session))
+		return false;
+	if (!rx_ring_prepare_sleep(&session->ring))
+		return false;
+	rx_ring_awake(&session->ring);
+	return true;
+}
+
+bool ringsrv_turn(struct daemon *daemon)
+{
+	uint32_t budget = TURN_ENTRIES;
+
+	while (budget > 0 && !rx_list_empty(&daemon->ready)) {
+		struct session *session =
+			rx_list_entry(daemon->ready.next, struct session, ready_link);
+
+		rx_list_unlink(&session->ready_link);
+		if (serve_session(session, &budget))
+			rx_list_push(&daemon->ready, &session->ready_link);
+	}
+	return !rx_list_empty(&daemon->ready);
+}

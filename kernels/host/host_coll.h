@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Collectives over memory that one process has mapped: what a worker thread of the daemon runs.
+ *
+ * The results have the bits that the ranks would get by doing it themselves (doc/algorithms.md).
+ */
+#ifndef RX_HOST_COLL_H
+#define RX_HOST_COLL_H
+
+#include "../coll_types.h"
+
+#include <stdatomic.h>
+
+struct host_coll_args {
+	uint8_t coll;            /* enum rx_coll */
+	uint8_t dtype;           /* enum rx_dtype */
+	uint8_t op;              /* enum rx_redop, where the collective reduces */
+	uint32_t n_ranks;        /* 1 .. RX_MAX_RANKS */
+	uint32_t root;           /* where there is one */
+	uint64_t count;          /* elements, as the collective defines its count */
+	const void *const *send; /* by rank; not looked at when count is 0 */
+	void *const *recv;       /* by rank; equal to any rank's send, or apart from all of them */
+	const uint64_t *scalars; /* by rank, RX_PREMUL_SUM */
+	const _Atomic uint32_t *cancel; /* looked at between pieces; NULL: never cancelled */
+	_Atomic uint64_t *n_pieces;     /* grows with every piece: a sign of life; NULL: none */
+};
+
+/** host_coll_supported() - can host_coll_run() do it? */
+bool host_coll_supported(uint32_t coll);
+
+/**
+ * host_coll_run() - do the collective for all ranks
+ *
+ * Threads: reentrant. Nobody else may write the buffers meanwhile, or results are undefined (and
+ * nothing worse).
+ *
+ * Return: 0; -ECANCELED: outputs are partly written; -ENOTSUP: nothing was done.
+ */
+RX_WARN_UNUSED int host_coll_run(const struct host_coll_args *args);
+
+#endif
