@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: MIT */
+/* What every integration test includes: daemon, ranks, cmocka, and a time limit per test. */
+#ifndef TEST_HARNESS_H
+#define TEST_HARNESS_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "node.h"
+#include "proc.h"
+#include "world.h"
+
+/** harness_setup(), harness_teardown() - fixtures of each test: time limit, leftovers */
+int harness_setup(void **state);
+int harness_teardown(void **state);
+
+/** harness_limit() - time limit of the running test in seconds (scaled), instead of 30 */
+void harness_limit(unsigned int seconds);
+
+#define HARNESS_TEST(function)                                                                     \
+	cmocka_unit_test_setup_teardown(function, harness_setup, harness_teardown)
+
+#endif
