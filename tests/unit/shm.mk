@@ -62,3 +62,9 @@ tests_unit_test_wake_LDADD = $(shm_unit_libs)
 dist_check_SCRIPTS += tests/model/run.sh
 TESTS += tests/model/run.sh
 EXTRA_DIST += tests/model/ring.pml tests/model/sleep.pml
+
+# The real rx_ring.c, with each of its atomic accesses under the control of a search.
+check_PROGRAMS += tests/model/interleave
+TESTS += tests/model/interleave
+tests_model_interleave_SOURCES = tests/model/hook.h tests/model/interleave.c shm/rx_map.c shm/rx_ring.c
+tests_model_interleave_CPPFLAGS = $(AM_CPPFLAGS) -include $(srcdir)/tests/model/hook.h
