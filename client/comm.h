@@ -29,6 +29,8 @@ struct rcclx_comm {
 	uint32_t opno;    /* ops of both executors, for reports */
 	_Atomic uint32_t abort_called; /* by this rank, possibly in another thread */
 	_Atomic int32_t failed;        /* first fatal rcclx_result; 0: good. Sticky */
+	_Atomic uint32_t fail_claimed; /* 1: somebody writes, or has written, fail_text */
+	char fail_text[512];           /* its sentence; valid once failed is set */
 	_Atomic uint32_t n_ops;        /* asynchronous ops not yet freed */
 };
 
@@ -46,6 +48,10 @@ rcclx_result comm_fail(struct rcclx_comm *comm, rcclx_result result);
  * Looks at the own abort, the abort word and the status of @peer. Cheap: no system call.
  */
 rcclx_result comm_fault(struct rcclx_comm *comm, uint32_t peer, const struct rx_op_sig *sig);
+
+/** comm_peer_lost() - RCCLX_ERR_PEER_LOST with the text: @peer has @left, or died */
+rcclx_result comm_peer_lost(
+	struct rcclx_comm *comm, uint32_t peer, bool left, const struct rx_op_sig *sig);
 
 /** comm_daemon_lost() - has the daemon ended the session? One poll(2). Sets no text. */
 bool comm_daemon_lost(struct rcclx_comm *comm);

@@ -1,0 +1,286 @@
+/* SPDX-License-Identifier: MIT */
+/* Communicators as callers know them. What happens inside operations is in comm_state.c. */
+#include "comm.h"
+
+#include "args.h"
+#include "err.h"
+#include "session.h"
+#include "../shm/rx_cleanup.h"
+#include "../shm/rx_clock.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define NAME_MAX_BYTES 63u
+
+/* Descriptors of CommReady, in this order. */
+enum { READY_FD_CTL, READY_FD_ARENA };
+
+/* How much later than the daemon this side gives up, so that the daemon's account arrives. */
+#define FORM_MARGIN_NS (2 * RX_NS_PER_SEC)
+/* The daemon's own limit is not known here, only the highest that it can be set to. */
+#define FORM_MAX_NS (86400 * RX_NS_PER_SEC)
+#define LEAVE_NS    (1 * RX_NS_PER_SEC)
+
+#define SPIN_DEFAULT_US 20u
+#define SPIN_MAX_US     1000000u
+
+static rcclx_result check_create(const struct rcclx_client *client,
+	const struct rcclx_unique_id *id, uint32_t n_ranks, uint32_t rank,
+	struct rcclx_comm **comm_p)
+{
+	if (!client || !id || !comm_p)
+		return err_set(RCCLX_ERR_INVALID, "rcclx_comm_create: %s is NULL",
+			!client ? "client" : (!id ? "id" : "comm_p"));
+	if (n_ranks < 1 || n_ranks > RCCLX_MAX_RANKS)
+		return err_set(RCCLX_ERR_INVALID,
+			"rcclx_comm_create: n_ranks is %u, expected 1 to %u", n_ranks,
+			RCCLX_MAX_RANKS);
+	if (rank >= n_ranks)
+		return err_set(RCCLX_ERR_INVALID,
+			"rcclx_comm_create: rank is %u, expected 0 to %u, since there are %u ranks",
+			rank, n_ranks - 1, n_ranks);
+	return RCCLX_OK;
+}
+
+/* ---- how to wait ---- */
+
+static uint32_t cores_online(void)
+{
+	long n = sysconf(_SC_NPROCESSORS_ONLN);
+
+	return n > 0 ? (uint32_t)n : 1;
+}
+
+/*
+ * Cores on which the ranks run, as far as this one can tell. Who is bound to a single core is one
+ * of several ranks that a launcher has given a core each.
+ */
+static uint32_t cores_for_ranks(void)
+{
+	cpu_set_t set;
+	int n = 0;
+
+	CPU_ZERO(&set);
+	/* Fails with more than 1024 cores: enough for 64 ranks. */
+	if (sched_getaffinity(0, sizeof(set), &set) < 0)
+		return cores_online();
+	n = CPU_COUNT(&set);
+	return n > 1 ? (uint32_t)n : cores_online();
+}
+
+static rcclx_result spin_us(uint32_t n_ranks, uint64_t *us_p)
+{
+	const char *text = secure_getenv("RCCLX_SPIN_US");
+	unsigned long us = 0;
+	char *end = NULL;
+
+	if (!text || !text[0]) {
+		*us_p = n_ranks <= cores_for_ranks() ? SPIN_DEFAULT_US : 0;
+		return RCCLX_OK;
+	}
+	errno = 0;
+	us = strtoul(text, &end, 10);
+	if (errno != 0 || *end || text[0] < '0' || text[0] > '9' || us > SPIN_MAX_US)
+		return err_set(RCCLX_ERR_INVALID,
+			"the environment variable RCCLX_SPIN_US is \"%.40s\", expected microseconds "
+			"from 0 to %u",
+			text, SPIN_MAX_US);
+	*us_p = us;
+	return RCCLX_OK;
+}
+
+/* ---- creation ---- */
+
+static rcclx_result join(struct rcclx_comm *comm, const struct rcclx_unique_id *id,
+	const struct rcclx_comm_config *config, struct conn_reply *reply)
+{
+	uint64_t timeout_ns = config->form_timeout_ns ? config->form_timeout_ns : FORM_MAX_NS;
+	struct rx_msg request = {
+		.type = RX_MSG_COMM_JOIN,
+		.comm_join =
+			{
+				.id = {.data = id->bytes, .len = sizeof(id->bytes)},
+				.n_ranks = comm->n_ranks,
+				.rank = comm->rank,
+				.form_timeout_ns = config->form_timeout_ns,
+				.op_timeout_ns = config->op_timeout_ns,
+				.name = config->name,
+			},
+	};
+	struct conn_wait wait = {.deadline_ns = rx_deadline_ns(timeout_ns)};
+
+	if (!rx_add_u64(wait.deadline_ns, FORM_MARGIN_NS, &wait.deadline_ns))
+		wait.deadline_ns = RX_FOREVER;
+	return conn_call(&comm->client->conn, &request, -1, RX_MSG_COMM_READY, &wait, reply);
+}
+
+static int map_memory(struct rcclx_comm *comm, int ctl_fd, int arena_fd, uint64_t arena_bytes)
+{
+	int r = 0;
+
+	if (arena_bytes != rx_fabric_arena_bytes(comm->n_ranks))
+		return -EPROTO;
+	r = rx_map_open(
+		&comm->ctl_map, ctl_fd, sizeof(struct rx_fabric_ctl), RX_MAP_RO | RX_MAP_DONTFORK);
+	if (r == 0)
+		r = rx_map_open(&comm->arena_map, arena_fd, arena_bytes,
+			RX_MAP_RW | RX_MAP_DONTFORK | RX_MAP_DONTDUMP);
+	if (r == 0)
+		r = rx_fabric_init(&comm->fabric, &comm->ctl_map, &comm->arena_map, comm->n_ranks);
+	if (r == 0 && comm->fabric.ctl->n_ranks != comm->n_ranks)
+		r = -EPROTO;
+	return r;
+}
+
+static void unmap_memory(struct rcclx_comm *comm)
+{
+	rx_map_close(&comm->ctl_map);
+	rx_map_close(&comm->arena_map);
+}
+
+static rcclx_result attach(struct rcclx_comm *comm, struct conn_reply *reply)
+{
+	const struct rx_msg_comm_ready *ready = &reply->msg.comm_ready;
+	RX_CLOSE int ctl_fd = rx_fdset_take(&reply->fds, READY_FD_CTL);
+	RX_CLOSE int arena_fd = rx_fdset_take(&reply->fds, READY_FD_ARENA);
+	int r = map_memory(comm, ctl_fd, arena_fd, ready->arena_bytes);
+
+	if (r < 0) {
+		unmap_memory(comm);
+		conn_forget_member(&comm->client->conn, ready->member);
+		return err_errno(r, "mapping the communicator's memory");
+	}
+	comm->member = ready->member;
+	comm->comm_id = ready->comm_id;
+	return RCCLX_OK;
+}
+
+rcclx_result rcclx_comm_create(struct rcclx_client *client, const struct rcclx_unique_id *id,
+	uint32_t n_ranks, uint32_t rank, const struct rcclx_comm_config *given,
+	struct rcclx_comm **comm_p)
+{
+	struct rcclx_comm_config config = RCCLX_COMM_CONFIG_INIT;
+	struct conn_reply reply;
+	uint64_t us = 0;
+	rcclx_result r = check_create(client, id, n_ranks, rank, comm_p);
+
+	if (r == RCCLX_OK)
+		r = session_usable(client);
+	if (r == RCCLX_OK)
+		r = args_config(given, &config, sizeof(config), "struct rcclx_comm_config");
+	if (r == RCCLX_OK)
+		r = args_text(config.name, NAME_MAX_BYTES, "rcclx_comm_create: name");
+	if (r == RCCLX_OK)
+		r = spin_us(n_ranks, &us);
+	if (r != RCCLX_OK)
+		return r;
+
+	RX_FREE struct rcclx_comm *comm = calloc(1, sizeof(*comm));
+
+	if (!comm)
+		return err_set(RCCLX_ERR_NO_MEMORY, "rcclx_comm_create: out of memory");
+	comm->client = client;
+	comm->rank = rank;
+	comm->n_ranks = n_ranks;
+	comm->spin_ns = us * 1000;
+	comm->yield = n_ranks > cores_online();
+	r = join(comm, id, &config, &reply);
+	if (r != RCCLX_OK)
+		return r;
+	r = attach(comm, &reply);
+	conn_reply_deinit(&reply);
+	if (r != RCCLX_OK)
+		return r;
+	atomic_fetch_add(&client->n_comms, 1);
+	*comm_p = rx_steal(comm);
+	return RCCLX_OK;
+}
+
+/* ---- the end ---- */
+
+static void leave(struct rcclx_comm *comm)
+{
+	struct rx_msg request = {
+		.type = RX_MSG_COMM_LEAVE,
+		.comm_leave = {.member = comm->member},
+	};
+	struct conn_wait wait = {.deadline_ns = rx_deadline_ns(LEAVE_NS)};
+	struct conn_reply reply;
+
+	/* Whatever the answer: the daemon notices at the latest when the session ends. */
+	if (conn_call(&comm->client->conn, &request, -1, RX_MSG_OK, &wait, &reply) == RCCLX_OK)
+		conn_reply_deinit(&reply);
+}
+
+rcclx_result rcclx_comm_destroy(struct rcclx_comm *comm)
+{
+	uint32_t n_ops = 0;
+	rcclx_result r = RCCLX_OK;
+
+	if (!comm)
+		return RCCLX_OK;
+	r = session_usable(comm->client);
+	if (r != RCCLX_OK)
+		return r;
+	n_ops = atomic_load(&comm->n_ops);
+	if (n_ops > 0)
+		return err_set(RCCLX_ERR_BUSY,
+			"rcclx_comm_destroy: %u asynchronous operations are not freed; wait for "
+			"them (or abort the communicator) and free them",
+			n_ops);
+	leave(comm);
+	import_clear(&comm->imports);
+	unmap_memory(comm);
+	atomic_fetch_sub(&comm->client->n_comms, 1);
+	free(comm);
+	return RCCLX_OK;
+}
+
+rcclx_result rcclx_comm_abort(struct rcclx_comm *comm)
+{
+	rcclx_result r = RCCLX_OK;
+
+	if (!comm)
+		return err_set(RCCLX_ERR_INVALID, "rcclx_comm_abort: comm is NULL");
+	r = session_usable(comm->client);
+	if (r != RCCLX_OK)
+		return r;
+	/* Release: a thread that sees it and fails does so after everything before the call. */
+	if (atomic_exchange(&comm->abort_called, 1) != 0)
+		return RCCLX_OK;
+	rx_fabric_wake_all(&comm->fabric);
+	op_queue_wake(&comm->client->ops);
+	comm_give_up(comm, RX_ABORT_USER);
+	return RCCLX_OK;
+}
+
+/* ---- questions ---- */
+
+rcclx_result rcclx_comm_status(struct rcclx_comm *comm)
+{
+	rcclx_result r = RCCLX_OK;
+
+	if (!comm)
+		return err_set(RCCLX_ERR_INVALID, "rcclx_comm_status: comm is NULL");
+	r = comm_usable(comm);
+	/* A rank that is gone does not come to the next operation. */
+	for (uint32_t rank = 0; r == RCCLX_OK && rank < comm->n_ranks; rank++)
+		r = comm_fault(comm, rank, NULL);
+	if (r == RCCLX_OK && comm_daemon_lost(comm))
+		r = session_lost_error(comm->client);
+	return r;
+}
+
+uint32_t rcclx_comm_rank(const struct rcclx_comm *comm)
+{
+	return comm ? comm->rank : UINT32_MAX;
+}
+
+uint32_t rcclx_comm_size(const struct rcclx_comm *comm)
+{
+	return comm ? comm->n_ranks : 0;
+}

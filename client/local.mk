@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: MIT
+# librcclx, and the programs over it.
+
+# Interface number; see "Updating version info" in the manual of libtool.
+LT_RCCLX = 0:0:0
+
+# All of the library, with internal symbols visible to the unit tests.
+noinst_LTLIBRARIES += librx_client.la
+
+librx_client_la_SOURCES = \
+	client/args.c \
+	client/args.h \
+	client/bounce.c \
+	client/bounce.h \
+	client/coll.c \
+	client/comm.c \
+	client/comm.h \
+	client/comm_state.c \
+	client/conn.c \
+	client/conn.h \
+	client/dial.c \
+	client/dial.h \
+	client/err.c \
+	client/err.h \
+	client/fork_guard.c \
+	client/fork_guard.h \
+	client/import.c \
+	client/import.h \
+	client/inline/counts.c \
+	client/inline/direct.c \
+	client/inline/inline.c \
+	client/inline/inline.h \
+	client/inline/relay.c \
+	client/inline/run.h \
+	client/inline/shape.c \
+	client/inline/shape.h \
+	client/inline/two_shot.c \
+	client/inline/wait.c \
+	client/inline/wait.h \
+	client/mem.c \
+	client/mem.h \
+	client/op.c \
+	client/op.h \
+	client/session.c \
+	client/session.h \
+	client/version.c
+librx_client_la_LIBADD = librx_proto.la librx_kernels.la librx_shm.la
+
+lib_LTLIBRARIES += librcclx.la
+
+librcclx_la_SOURCES = client/rcclx.h
+librcclx_la_LIBADD = librx_client.la $(PROTOBUF_C_LIBS)
+librcclx_la_LDFLAGS = $(AM_LDFLAGS) -version-info $(LT_RCCLX) \
+	-Wl,--version-script=$(srcdir)/client/rcclx.map -Wl,-z,relro,-z,now
+EXTRA_librcclx_la_DEPENDENCIES = $(srcdir)/client/rcclx.map
+# The runtime of a sanitizer is in the program, not in the libraries.
+if !SANITIZED
+librcclx_la_LDFLAGS += -Wl,-z,defs
+endif
+
+include_HEADERS += client/rcclx.h
+pkgconfig_DATA += client/rcclx.pc
+EXTRA_DIST += client/rcclx.map
+
+include client/ctl/local.mk
+include client/perf/local.mk

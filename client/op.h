@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: MIT */
+/* Asynchronous operations: what the daemon executes, through the session's rings. */
+#ifndef CLIENT_OP_H
+#define CLIENT_OP_H
+
+#include "rcclx.h"
+#include "../shm/rx_fabric_abi.h"
+#include "../shm/rx_ring.h"
+
+#include <pthread.h>
+
+struct op_slot;
+
+/*
+ * What is in flight. A slot belongs to an operation from its submission to its completion, so
+ * that no more completions can come than the ring has room for.
+ */
+struct op_queue {
+	pthread_mutex_t lock; /* this end of both rings, the slots, and rcclx_op.completed */
+	struct rx_ring ring;
+	struct op_slot *slots;
+	uint32_t n_slots;
+	uint32_t free_head; /* n_slots: none */
+};
+
+/** op_queue_init() - over the session's mapped regions. Return: 0 or -errno. */
+RX_WARN_UNUSED int op_queue_init(struct op_queue *queue, const struct rx_map *s,
+	const struct rx_map *d, uint32_t sq_entries);
+
+/** op_queue_deinit() - forget what never completed; callers have freed their operations */
+void op_queue_deinit(struct op_queue *queue);
+
+/** op_queue_wake() - let threads that sleep in an operation look around */
+void op_queue_wake(const struct op_queue *queue);
+
+/* An operation whose arguments are checked. */
+struct op_request {
+	struct rx_op_sig sig;
+	uint64_t imm;
+	const void *send;
+	void *recv;
+	uint64_t bytes; /* of each buffer; 0: no data */
+};
+
+/** op_start() - submit; *op_p is the caller's until rcclx_op_free() */
+rcclx_result op_start(
+	struct rcclx_comm *comm, const struct op_request *request, struct rcclx_op **op_p);
+
+/**
+ * op_run() - submit, wait and free
+ * @timeout_ns: 0: no limit. When it passes, the communicator is aborted.
+ */
+rcclx_result op_run(struct rcclx_comm *comm, const struct op_request *request, uint64_t timeout_ns);
+
+#endif
