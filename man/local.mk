@@ -1,0 +1,19 @@
+# SPDX-License-Identifier: MIT
+include man/functions.mk
+
+dist_man_MANS += \
+	man/librcclx.3 \
+	man/rcclx-perf.1 \
+	man/rcclx-protocol.7 \
+	man/rcclx-ring.7 \
+	man/rcclxctl.1 \
+	man/rcclxd.8 \
+	man/rcclxd.conf.5
+nodist_man_MANS = $(function_pages)
+CLEANFILES += $(function_pages) man/man3/stamp
+EXTRA_DIST += man/gen-man.py
+
+$(function_pages): man/man3/stamp
+man/man3/stamp: $(srcdir)/client/rcclx.h $(srcdir)/man/gen-man.py
+	$(AM_V_GEN)$(MKDIR_P) man/man3 && \
+	$(PYTHON3) $(srcdir)/man/gen-man.py $(srcdir)/client/rcclx.h man/man3 && touch $@
