@@ -1,0 +1,8 @@
+#!/bin/bash
+# SPDX-License-Identifier: MIT
+# .clang-format decides; lengths of files as doc/contributing.md has them.
+. "$(dirname "$0")/lib.sh"
+need clang-format
+sources -name '*.c' -o -name '*.h' | xargs clang-format --dry-run --Werror
+long=$(sources -name '*.c' -o -name '*.h' | xargs wc -l | awk '$2 != "total" && $1 > 1000 {print}')
+[ -z "$long" ] || { echo "files over 1000 lines:"; echo "$long"; exit 1; }

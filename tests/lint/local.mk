@@ -1,0 +1,13 @@
+# SPDX-License-Identifier: MIT
+lint_tests = \
+	tests/lint/atomics.sh \
+	tests/lint/format.sh \
+	tests/lint/layers.sh \
+	tests/lint/man.sh \
+	tests/lint/shell.sh \
+	tests/lint/symbols.sh \
+	tests/lint/units.sh
+
+dist_check_SCRIPTS += $(lint_tests)
+EXTRA_DIST += tests/lint/lib.sh
+TESTS += $(lint_tests)
