@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: MIT
 # librcclx, and the programs over it.
 
+include client/inline/local.mk
+
 # Interface number; see "Updating version info" in the manual of libtool.
 LT_RCCLX = 0:0:0
 
@@ -26,17 +28,7 @@ librx_client_la_SOURCES = \
 	client/fork_guard.h \
 	client/import.c \
 	client/import.h \
-	client/inline/counts.c \
-	client/inline/direct.c \
-	client/inline/inline.c \
-	client/inline/inline.h \
-	client/inline/relay.c \
-	client/inline/run.h \
-	client/inline/shape.c \
-	client/inline/shape.h \
-	client/inline/two_shot.c \
-	client/inline/wait.c \
-	client/inline/wait.h \
+	$(inline_sources) \
 	client/mem.c \
 	client/mem.h \
 	client/op.c \
