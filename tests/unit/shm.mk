@@ -38,6 +38,7 @@ tests_unit_test_list_LDADD = $(shm_unit_libs)
 tests_unit_test_log_SOURCES = tests/unit/test_log.c $(shm_unit_common)
 tests_unit_test_log_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_test_log_LDADD = $(shm_unit_libs)
+tests_unit_test_log_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=send
 
 tests_unit_test_map_SOURCES = tests/unit/test_map.c $(shm_unit_common)
 tests_unit_test_map_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)

@@ -14,6 +14,19 @@
 
 static char got[1 << 20];
 
+static bool cut_next_send;
+
+ssize_t __real_send(int fd, const void *bytes, size_t n, int flags);
+ssize_t __wrap_send(int fd, const void *bytes, size_t n, int flags);
+
+ssize_t __wrap_send(int fd, const void *bytes, size_t n, int flags)
+{
+	if (cut_next_send)
+		n /= 2;
+	cut_next_send = false;
+	return __real_send(fd, bytes, n, flags);
+}
+
 /* Everything that can be read now. */
 static const char *read_all(int fd)
 {
@@ -260,6 +273,25 @@ static void test_socket(void **state)
 	close(fds[0]);
 }
 
+/* The sink took half of a record: the next one does not end up in its line. */
+static void test_torn_record(void **state)
+{
+	int fds[2];
+
+	(void)state;
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, fds), 0);
+	rx_log_open("prog", fds[1], RX_LOG_INFO);
+	cut_next_send = true;
+	rx_info("abcd");
+	rx_info("whole");
+	rx_info("and on");
+	assert_string_equal(read_all(fds[0]), "prog: in\n"
+					      "prog: info whole (1 records lost)\n"
+					      "prog: info and on\n");
+	close(fds[0]);
+	close(fds[1]);
+}
+
 static void test_file(void **state)
 {
 	char path[] = "/tmp/rx-log-XXXXXX";
@@ -391,6 +423,7 @@ int main(void)
 		TEST(test_full_pipe_polled),
 		TEST(test_long_record_with_notes),
 		TEST(test_socket),
+		TEST(test_torn_record),
 		TEST(test_file),
 		TEST(test_journal),
 		TEST(test_closed_fd),
