@@ -15,6 +15,7 @@ enum ctl_exit cmd_drain(const struct ctl_options *options)
 	if (options->json)
 		return json_print(json_pack("{s:s}", "state", "draining")) ? CTL_EXIT_OK
 									   : CTL_EXIT_FAILED;
-	printf("draining: no new sessions and communicators; rcclxctl clients shows who is left\n");
+	printf("draining: no new sessions; the daemon ends when the last one has gone, see rcclxctl "
+	       "clients\n");
 	return CTL_EXIT_OK;
 }

@@ -16,7 +16,7 @@ static const struct {
 	{"status", cmd_status, "the daemon: state, counters, limits, who keeps others waiting"},
 	{"comms", cmd_comms, "communicators, their ranks, and who is late"},
 	{"clients", cmd_clients, "connected processes and their memory"},
-	{"drain", cmd_drain, "take no new sessions and communicators"},
+	{"drain", cmd_drain, "take no new sessions, and end when the last one has gone"},
 	{"version", cmd_version, "versions of this program and of the daemon"},
 };
 

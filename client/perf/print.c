@@ -10,9 +10,9 @@
 
 double perf_algbw(const struct perf_row *row)
 {
-	if (row->bytes == 0 || row->times.mean_us <= 0)
+	if (row->bytes == 0 || row->times.p50_us <= 0)
 		return 0;
-	return (double)row->bytes / row->times.mean_us / 1e3;
+	return (double)row->bytes / row->times.p50_us / 1e3;
 }
 
 const char *perf_executor_name(const struct perf_options *options)
@@ -56,8 +56,8 @@ void perf_print_header(
 		else
 			printf("%d\n", seats[r].core);
 	}
-	printf("#\n#%11s %12s %8s %10s %10s %10s %10s %8s %8s %8s\n", "size", "count", "type",
-		"redop", "time", "p50", "p99", "algbw", "busbw", "#wrong");
+	printf("#\n# Bandwidths are those of the median call (p50)\n#\n#%11s %12s %8s %10s %10s %10s %10s %8s %8s %8s\n",
+		"size", "count", "type", "redop", "time", "p50", "p99", "algbw", "busbw", "#wrong");
 	printf("#%11s %12s %8s %10s %10s %10s %10s %8s %8s %8s\n", "(B)", "(elements)", "", "",
 		"(us)", "(us)", "(us)", "(GB/s)", "(GB/s)", "");
 	(void)fflush(stdout);

@@ -20,7 +20,11 @@ struct perf_seat {
 	int core; /* -1: not pinned */
 };
 
-/** perf_algbw() - GB/s: bytes over the mean time; 0 when there are no bytes */
+/**
+ * perf_algbw() - GB/s: bytes over the median time; 0 when there are no bytes
+ *
+ * Not over the mean, which on a machine with other work says more about that work.
+ */
 double perf_algbw(const struct perf_row *row);
 
 /** perf_executor_name() - who does the work of the measured, blocking calls */

@@ -30,10 +30,10 @@ n_failed=0
 name=
 begin() {
 	name=$1
-	echo "[ RUN      ] $name"
+	echo "tools: $name"
 }
 fail() {
-	echo "[  FAILED  ] $name: $1"
+	echo "tools: FAILED: $name: $1"
 	cat "$dir/out" "$dir/err"
 	n_failed=$((n_failed + 1))
 }
@@ -239,15 +239,6 @@ not_late() {
 }
 until_true not_late
 
-begin "drain"
-run 0 "$ctl" drain
-says out '^draining'
-run 0 "$ctl" status
-says out ': draining,'
-run 1 "$perf" all_reduce --ranks 2 -e 8
-kill -TERM "$parent"
-wait "$parent"
-
 begin "permission"
 if [ "$(id -u)" -eq 0 ] && chmod 755 "$dir" && command -v setpriv >/dev/null &&
 	setpriv --reuid 65534 --regid 65534 --clear-groups "$ctl" help >/dev/null 2>&1; then
@@ -257,8 +248,17 @@ else
 	echo "skipped: needs root, and a build directory that others can read"
 fi
 
+begin "drain"
+run 0 "$ctl" drain
+says out '^draining'
+run 0 "$ctl" status
+says out ': draining,'
+run 1 "$perf" all_reduce --ranks 2 -e 8
+kill -TERM "$parent"
+wait "$parent"
+
 if [ "$n_failed" -gt 0 ]; then
-	echo "[  FAILED  ] $n_failed checks"
+	echo "tools: $n_failed checks failed"
 	exit 1
 fi
-echo "[  PASSED  ] tools"
+echo "tools: passed"
