@@ -2,6 +2,7 @@
 #include "harness.h"
 
 #include <signal.h>
+#include <stdlib.h>
 #include <unistd.h>
 
 #define HARNESS_LIMIT_S 30u
@@ -21,6 +22,14 @@ static void on_alarm(int signal)
 void harness_limit(unsigned int seconds)
 {
 	(void)alarm(seconds * (unsigned int)test_slow());
+}
+
+void harness_filter(void)
+{
+	const char *pattern = getenv("RCCLX_TEST");
+
+	if (pattern != NULL)
+		cmocka_set_test_filter(pattern);
 }
 
 int harness_setup(void **state)

@@ -25,4 +25,11 @@ void harness_limit(unsigned int seconds);
 #define HARNESS_TEST(function)                                                                     \
 	cmocka_unit_test_setup_teardown(function, harness_setup, harness_teardown)
 
+/** HARNESS_RUN() - run a group; $RCCLX_TEST, a pattern with * and ?, chooses tests by name */
+#define HARNESS_RUN(name, tests)                                                                   \
+	(harness_filter(), cmocka_run_group_tests_name(name, tests, NULL, NULL))
+
+/** harness_filter() - take $RCCLX_TEST into account */
+void harness_filter(void);
+
 #endif

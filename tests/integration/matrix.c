@@ -21,7 +21,7 @@ static uint64_t buffer_bytes(uint64_t max_bytes)
 
 int matrix_open(struct matrix *m, struct rank_ctx *ctx, uint64_t max_bytes)
 {
-	*m = (struct matrix){.ctx = ctx, .max_count = max_bytes};
+	*m = (struct matrix){.ctx = ctx, .max_bytes = max_bytes};
 	RANK_DO(rank_connect(ctx, &m->client));
 	RANK_DO(rank_comm(ctx, m->client, 0, &m->comm));
 	for (int i = 0; i < 2; i++) {
@@ -223,23 +223,15 @@ static uint64_t hash(const uint8_t *data, uint64_t bytes)
 	return h;
 }
 
-/* Is the element near the start, the end, a border between parts, or in the sample? */
-static bool worth_checking(uint64_t i, uint64_t count, uint32_t n_ranks)
-{
-	uint64_t part = count / n_ranks + 1;
-
-	return i < 40 || i + 40 >= count || i % part < 24 || i % part + 24 >= part || i % 1021 == 0;
-}
-
 static int check_element(struct matrix *m, const struct matrix_case *c, const uint8_t *got,
-	uint64_t i, uint64_t first)
+	uint64_t i, uint64_t shift)
 {
 	uint64_t values[WORLD_MAX] = {0};
 	const void *sources[WORLD_MAX] = {NULL};
 	uint8_t want[8] = {0};
 
 	for (uint32_t r = 0; r < m->ctx->n_ranks; r++) {
-		fill(&values[r], m->dtype, first + i, 1, r);
+		fill(&values[r], m->dtype, shift + i, 1, r);
 		sources[r] = &values[r];
 	}
 	oracle_fold(m->dtype, m->op, m->ctx->n_ranks, sources, 0, m->scalars, want);
@@ -248,21 +240,42 @@ static int check_element(struct matrix *m, const struct matrix_case *c, const ui
 	return 0;
 }
 
-/* All ranks have the same bits, so each checks a share of the sample. */
-static int check_large(
-	struct matrix *m, const struct matrix_case *c, const struct place *place, uint64_t first)
+/* All ranks have the same bits, so they share the work: each checks every n-th element. */
+static int check_range(struct matrix *m, const struct matrix_case *c, const struct place *place,
+	uint64_t shift, uint64_t begin, uint64_t end)
 {
 	struct rank_ctx *ctx = m->ctx;
-	uint64_t k = 0;
-	uint64_t h = hash(place->recv, c->count * m->size);
+
+	for (uint64_t i = begin + ctx->rank; i < rx_min_u64(end, c->count); i += ctx->n_ranks)
+		RANK_DO(check_element(m, c, place->recv + i * m->size, i, shift));
+	return 0;
+}
+
+/* Both sides of each border between parts, start and end, and a sample in between. */
+static int check_sample(
+	struct matrix *m, const struct matrix_case *c, const struct place *place, uint64_t shift)
+{
+	uint32_t n = m->ctx->n_ranks;
+	uint64_t stride = 1021;
+
+	if (test_long())
+		return check_range(m, c, place, shift, 0, c->count);
+	for (uint32_t part = 0; part <= n; part++) {
+		uint64_t border = c->count / n * part;
+
+		RANK_DO(check_range(
+			m, c, place, shift, border - rx_min_u64(border, 72), border + 72));
+	}
+	for (uint64_t i = 0; i < c->count; i += stride)
+		RANK_DO(check_range(m, c, place, shift, i, i + n));
+	return 0;
+}
+
+static int check_equal(struct matrix *m, const struct matrix_case *c, uint64_t h)
+{
+	struct rank_ctx *ctx = m->ctx;
 
 	atomic_store(&ctx->shared->values[ctx->rank], h);
-	for (uint64_t i = 0; i < c->count; i++) {
-		if (!test_long() && !worth_checking(i, c->count, ctx->n_ranks))
-			continue;
-		if (k++ % ctx->n_ranks == ctx->rank)
-			RANK_DO(check_element(m, c, place->recv + i * m->size, i, first));
-	}
 	RANK_DO(rank_sync(ctx));
 	for (uint32_t r = 0; r < ctx->n_ranks; r++)
 		RANK_CHECK(ctx, atomic_load(&ctx->shared->values[r]) == h,
@@ -273,18 +286,38 @@ static int check_large(
 	return rank_sync(ctx);
 }
 
+/* The own data of a type, made once: operations take it from one element further on each time. */
+static int prepare_own(struct matrix *m, uint32_t dtype, uint32_t op)
+{
+	struct rank_ctx *ctx = m->ctx;
+	uint32_t rank = ctx->rank;
+	bool known = m->inputs[rank] != NULL && m->dtype == dtype;
+
+	select_type(m, dtype, op);
+	if (known)
+		return 0;
+	free_data(m);
+	uint64_t n = m->max_bytes / m->size + MATRIX_SHIFT;
+	m->inputs[rank] = malloc(n * m->size);
+	RANK_CHECK(ctx, m->inputs[rank] != NULL, "no memory");
+	fill(m->inputs[rank], dtype, 0, n, rank);
+	return 0;
+}
+
 int matrix_run_large(struct matrix *m, const struct matrix_case *c, uint32_t dtype, uint32_t op,
 	uint64_t *hash_p)
 {
 	struct rank_ctx *ctx = m->ctx;
 
-	select_type(m, dtype, op);
-	RANK_CHECK(ctx, c->count * m->size <= m->max_count, "the test's buffers are too small");
-	uint64_t first = m->shift % MATRIX_SHIFT;
+	RANK_DO(prepare_own(m, dtype, op));
+	uint64_t bytes = c->count * m->size;
+	RANK_CHECK(ctx, bytes <= m->max_bytes, "the test's buffers are too small");
+	uint64_t shift = m->shift % MATRIX_SHIFT;
 	struct place place = prepare_place(m, c);
-	fill(place.send, dtype, first, c->count, ctx->rank);
+	memcpy(place.send, m->inputs[ctx->rank] + shift * m->size, bytes);
 	RANK_DO(call(m, c, &place));
-	RANK_DO(check_large(m, c, &place, first));
-	*hash_p = hash(place.recv, c->count * m->size);
+	RANK_DO(check_sample(m, c, &place, shift));
+	*hash_p = hash(place.recv, bytes);
+	RANK_DO(check_equal(m, c, *hash_p));
 	return check_surroundings(m, c, &place);
 }

@@ -31,7 +31,7 @@ struct matrix {
 	uint32_t dtype;
 	uint32_t op;
 	uint32_t size;              /* bytes of an element */
-	uint64_t max_count;         /* largest count that the buffers hold */
+	uint64_t max_bytes;         /* what the buffers hold */
 	uint8_t *buffers[2][2];     /* [registered][receive] */
 	uint8_t *inputs[WORLD_MAX]; /* matrix_prepare(): every rank's data */
 	uint8_t *expected;

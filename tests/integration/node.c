@@ -163,12 +163,13 @@ struct node *node_start(const struct node_options *options)
 	*node = (struct node){.used = true, .lifeline = -1};
 	if (options != NULL)
 		node->options = *options;
-	(void)snprintf(node->dir, sizeof(node->dir), "/tmp/rcclx-test-XXXXXX");
-	assert_non_null(mkdtemp(node->dir));
-	(void)snprintf(node->socket, sizeof(node->socket), "%s/rcclxd.sock", node->dir);
-	(void)snprintf(node->admin, sizeof(node->admin), "%s/admin.sock", node->dir);
-	(void)snprintf(node->log, sizeof(node->log), "%s/log", node->dir);
-	(void)snprintf(node->config, sizeof(node->config), "%s/rcclxd.conf", node->dir);
+	char dir[] = "/tmp/rcclx-test-XXXXXX";
+	assert_non_null(mkdtemp(dir));
+	(void)snprintf(node->dir, sizeof(node->dir), "%s", dir);
+	(void)snprintf(node->socket, sizeof(node->socket), "%s/rcclxd.sock", dir);
+	(void)snprintf(node->admin, sizeof(node->admin), "%s/admin.sock", dir);
+	(void)snprintf(node->log, sizeof(node->log), "%s/log", dir);
+	(void)snprintf(node->config, sizeof(node->config), "%s/rcclxd.conf", dir);
 	write_config(node);
 	launch(node);
 	return node;

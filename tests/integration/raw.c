@@ -59,13 +59,11 @@ bool raw_send(
 
 struct rx_frame_header raw_header(struct raw *raw, enum rx_msg_type type, size_t bytes)
 {
-	const struct rx_msg_info *info = rx_msg_info(type);
-
 	return (struct rx_frame_header){
 		.magic = RX_FRAME_MAGIC,
 		.type = (uint16_t)type,
 		.bytes = (uint32_t)bytes,
-		.serial = info == NULL || info->needs_serial ? ++raw->serial : 0,
+		.serial = ++raw->serial,
 	};
 }
 

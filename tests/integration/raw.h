@@ -45,7 +45,7 @@ bool raw_send(
 /** raw_header() - header for @bytes of payload, as it should be */
 struct rx_frame_header raw_header(struct raw *raw, enum rx_msg_type type, size_t bytes);
 
-/** raw_post() - a message as it should be, with a new serial where one is needed */
+/** raw_post() - a message as it should be, with a new serial */
 bool raw_post(struct raw *raw, struct rx_msg *msg);
 
 enum raw_got { RAW_TIMEOUT, RAW_MESSAGE, RAW_ENDED };

@@ -283,5 +283,5 @@ int main(void)
 		HARNESS_TEST(test_16_ranks_large),
 	};
 
-	return cmocka_run_group_tests_name("allreduce", tests, NULL, NULL);
+	return HARNESS_RUN("allreduce", tests);
 }

@@ -355,5 +355,5 @@ int main(void)
 		HARNESS_TEST(test_refused),
 	};
 
-	return cmocka_run_group_tests_name("async", tests, NULL, NULL);
+	return HARNESS_RUN("async", tests);
 }

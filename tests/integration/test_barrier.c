@@ -99,5 +99,5 @@ int main(void)
 		HARNESS_TEST(test_64_ranks),
 	};
 
-	return cmocka_run_group_tests_name("barrier", tests, NULL, NULL);
+	return HARNESS_RUN("barrier", tests);
 }

@@ -137,5 +137,5 @@ int main(void)
 		HARNESS_TEST(test_killed_anywhere),
 	};
 
-	return cmocka_run_group_tests_name("churn", tests, NULL, NULL);
+	return HARNESS_RUN("churn", tests);
 }

@@ -282,5 +282,5 @@ int main(void)
 		HARNESS_TEST(test_sigterm),
 	};
 
-	return cmocka_run_group_tests_name("daemon_death", tests, NULL, NULL);
+	return HARNESS_RUN("daemon_death", tests);
 }

@@ -306,5 +306,5 @@ int main(void)
 		HARNESS_TEST(test_messages),
 	};
 
-	return cmocka_run_group_tests_name("fault", tests, NULL, NULL);
+	return HARNESS_RUN("fault", tests);
 }

@@ -168,5 +168,5 @@ int main(void)
 		HARNESS_TEST(test_session_ends_with_parent),
 	};
 
-	return cmocka_run_group_tests_name("fork", tests, NULL, NULL);
+	return HARNESS_RUN("fork", tests);
 }

@@ -258,6 +258,11 @@ static bool refused(struct raw *raw, struct rx_msg *msg)
 	bool good = raw_ask(raw, msg, &reply) && reply.msg.type == RX_MSG_ERROR &&
 		    reply.msg.error.code != 0 && reply.msg.error.text[0] != '\0';
 
+	if (!good)
+		(void)fprintf(stderr, "message %d: answer %d, code %d, \"%s\"\n", (int)msg->type,
+			(int)reply.msg.type,
+			reply.msg.type == RX_MSG_ERROR ? reply.msg.error.code : 0,
+			reply.msg.type == RX_MSG_ERROR ? reply.msg.error.text : "");
 	raw_drop(&reply);
 	return good;
 }
@@ -493,5 +498,5 @@ int main(void)
 		HARNESS_TEST(test_silent),
 	};
 
-	return cmocka_run_group_tests_name("hostile", tests, NULL, NULL);
+	return HARNESS_RUN("hostile", tests);
 }

@@ -251,5 +251,5 @@ int main(void)
 		HARNESS_TEST(test_lying_member),
 	};
 
-	return cmocka_run_group_tests_name("hostile_peer", tests, NULL, NULL);
+	return HARNESS_RUN("hostile_peer", tests);
 }

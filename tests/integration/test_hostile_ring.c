@@ -327,5 +327,5 @@ int main(void)
 		HARNESS_TEST(test_rings),
 	};
 
-	return cmocka_run_group_tests_name("hostile_ring", tests, NULL, NULL);
+	return HARNESS_RUN("hostile_ring", tests);
 }

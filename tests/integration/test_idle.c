@@ -94,5 +94,5 @@ int main(void)
 		HARNESS_TEST(test_at_rest),
 	};
 
-	return cmocka_run_group_tests_name("idle", tests, NULL, NULL);
+	return HARNESS_RUN("idle", tests);
 }

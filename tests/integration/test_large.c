@@ -121,5 +121,5 @@ int main(void)
 		HARNESS_TEST(test_above_2_to_32),
 	};
 
-	return cmocka_run_group_tests_name("large", tests, NULL, NULL);
+	return HARNESS_RUN("large", tests);
 }

@@ -539,5 +539,5 @@ int main(void)
 		HARNESS_TEST(test_op_timeout),
 	};
 
-	return cmocka_run_group_tests_name("lifecycle", tests, NULL, NULL);
+	return HARNESS_RUN("lifecycle", tests);
 }

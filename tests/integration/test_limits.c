@@ -157,7 +157,7 @@ static int rank_beside_greedy(struct rank_ctx *ctx)
 	}
 	RANK_CHECK(ctx, flag_wait(ctx->shared, 2, 1, 5000) && flag_wait(ctx->shared, 3, 1, 5000),
 		"no communicator");
-	for (uint32_t round = 0; round < 50; round++) {
+	for (uint64_t end = test_now_ms() + 200; test_now_ms() < end;) {
 		void *memory = NULL;
 
 		RANK_RESULT(ctx, rcclx_mem_alloc(client, 20u << 20, &memory), RCCLX_ERR_LIMIT);
@@ -225,7 +225,7 @@ static void test_fd_limit_at_start(void **state)
 	struct node *node = node_start(&options);
 
 	(void)state;
-	node_expect(node, "limit", 0, MANY);
+	node_expect(node, "too many descriptors", 1, MANY);
 	world_run(node, 1, rank_hoards, NULL);
 	node_stop(node);
 }
@@ -445,5 +445,5 @@ int main(void)
 		HARNESS_TEST(test_reload),
 	};
 
-	return cmocka_run_group_tests_name("limits", tests, NULL, NULL);
+	return HARNESS_RUN("limits", tests);
 }

@@ -246,5 +246,5 @@ int main(void)
 		HARNESS_TEST(test_executors),
 	};
 
-	return cmocka_run_group_tests_name("mismatch", tests, NULL, NULL);
+	return HARNESS_RUN("mismatch", tests);
 }

@@ -157,5 +157,5 @@ int main(void)
 		HARNESS_TEST(test_half_isolated),
 	};
 
-	return cmocka_run_group_tests_name("namespace", tests, NULL, NULL);
+	return HARNESS_RUN("namespace", tests);
 }

@@ -362,5 +362,5 @@ int main(void)
 		HARNESS_TEST(test_stopped_timeout),
 	};
 
-	return cmocka_run_group_tests_name("peer_death", tests, NULL, NULL);
+	return HARNESS_RUN("peer_death", tests);
 }

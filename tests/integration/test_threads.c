@@ -275,5 +275,5 @@ int main(void)
 		HARNESS_TEST(test_abort_from_thread),
 	};
 
-	return cmocka_run_group_tests_name("threads", tests, NULL, NULL);
+	return HARNESS_RUN("threads", tests);
 }
