@@ -7,8 +7,9 @@
  * (seq_cst) and looks at seq once more before the futex; a publisher stores seq (seq_cst) and
  * then loads the peers' sleeper words: one of the two sees the other (tests/model/sleep.pml).
  *
- * What an op does for each message is inline: a call each for publishing and for every look at a
- * peer is a tenth of the time of an 8-byte allreduce.
+ * What an op does for each message is inline: publishing and one look take 4.7 ns instead of 5.4
+ * (gcc 12, uncontended), of some 60 ns that an 8-byte allreduce takes, and a spin loop makes many
+ * looks.
  */
 #ifndef RX_FABRIC_H
 #define RX_FABRIC_H
