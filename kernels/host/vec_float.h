@@ -133,6 +133,33 @@ RX_INLINE vec_u32 round_bf16(vec_f32 v)
 	return bits + 0x7fffu + ((bits >> 16) & 1);
 }
 
+#if defined(RX_FOLD_AVX512)
+/*
+ * Even values from @low, odd ones from @high. The kept halves are put together first, the lost ones
+ * as well, so that one comparison of 16-bit lanes decides on both: up if the lost half is more than
+ * a half, where the last bit of the kept one, if set, tips a tie. The carry may run through all of
+ * the fraction into the exponent, but not into the sign: that would be a NaN, and the canonical
+ * one has lost nothing.
+ */
+RX_INLINE vec_u8 join_bf16(vec_f32 low, vec_f32 high)
+{
+	const __m512i upper = _mm512_set1_epi32((int32_t)0xffff0000u);
+	__m512i kept = _mm512_or_si512(
+		_mm512_srli_epi32((__m512i)low, 16), _mm512_and_si512(upper, (__m512i)high));
+	__m512i lost = _mm512_or_si512(
+		_mm512_slli_epi32((__m512i)high, 16), _mm512_andnot_si512(upper, (__m512i)low));
+	__m512i tipped = _mm512_or_si512(lost, _mm512_and_si512(kept, _mm512_set1_epi16(1)));
+	__mmask32 up = _mm512_cmpgt_epu16_mask(tipped, _mm512_set1_epi16(INT16_MIN));
+
+	return (vec_u8)_mm512_mask_sub_epi16(kept, up, kept, _mm512_set1_epi16(-1));
+}
+
+RX_INLINE struct four_u8 narrow4_bf16(struct four_f32 a)
+{
+	a = quiet4_f32(a);
+	return (struct four_u8){.v0 = join_bf16(a.v0, a.v1), .v1 = join_bf16(a.v2, a.v3)};
+}
+#else
 RX_INLINE struct four_u8 narrow4_bf16(struct four_f32 a)
 {
 	a = quiet4_f32(a);
@@ -141,6 +168,8 @@ RX_INLINE struct four_u8 narrow4_bf16(struct four_f32 a)
 		.v1 = (vec_u8)((round_bf16(a.v2) >> 16) | (round_bf16(a.v3) & 0xffff0000u)),
 	};
 }
+
+#endif
 
 #if defined(RX_FOLD_AVX512)
 RX_INLINE vec_f32 widen_f16(const uint8_t *from)
