@@ -2,9 +2,13 @@
 /*
  * The keys are a table: name, kind, bounds, where the value goes. A key that is not in the table
  * is an error, so that a misspelt limit is noticed and not ignored.
+ *
+ * libconfig gets a string and never a file: when it cannot read one (a directory, say) it ends the
+ * process, which must not happen to a daemon that reads its configuration again.
  */
 #include "config.h"
 
+#include "../shm/rx_cleanup.h"
 #include "../shm/rx_clock.h"
 #include "../shm/rx_ring_abi.h"
 
@@ -16,6 +20,8 @@
 #include <string.h>
 #include <sys/un.h>
 #include <unistd.h>
+
+#define FILE_BYTES_MAX (1u << 20)
 
 enum kind { KIND_PATH, KIND_LEVEL, KIND_COUNT32, KIND_COUNT64, KIND_SECONDS, KIND_RING };
 
@@ -257,12 +263,33 @@ static int take(
 	return 0;
 }
 
+/* Line of an @include, which we do not follow; 0: there is none. */
+static unsigned int find_include(const char *text)
+{
+	unsigned int line = 1;
+
+	for (; *text != '\0'; line++) {
+		text += strspn(text, " \t\r");
+		if (strncmp(text, "@include", 8) == 0)
+			return line;
+		text += strcspn(text, "\n");
+		text += *text == '\n';
+	}
+	return 0;
+}
+
 int config_parse(
 	const char *text, const char *path, struct config *config_p, struct config_error *error)
 {
+	unsigned int include_line = find_include(text);
 	config_t lib;
 	int r = 0;
 
+	if (include_line > 0) {
+		(void)snprintf(error->text, sizeof(error->text),
+			"%s:%u: @include: expected everything in one file", path, include_line);
+		return -EINVAL;
+	}
 	config_init(&lib);
 	r = config_read_string(&lib, text) == CONFIG_TRUE ? take(&lib, path, config_p, error)
 							  : syntax_error(&lib, path, error);
@@ -270,26 +297,49 @@ int config_parse(
 	return r;
 }
 
+static int failed(const char *path, int r, struct config_error *error)
+{
+	(void)snprintf(error->text, sizeof(error->text), "%s: %s", path, strerror(-r));
+	return r;
+}
+
+/* The file's text with a NUL behind it; the caller frees it. -errno. */
+static int read_text(FILE *file, char **text_p)
+{
+	RX_FREE char *text = malloc(FILE_BYTES_MAX + 1);
+	size_t bytes = 0;
+
+	if (!text)
+		return -ENOMEM;
+	errno = 0;
+	bytes = fread(text, 1, FILE_BYTES_MAX + 1, file);
+	if (ferror(file))
+		return errno ? -errno : -EIO;
+	if (bytes > FILE_BYTES_MAX)
+		return -EFBIG;
+	text[bytes] = '\0';
+	if (strlen(text) != bytes)
+		return -EILSEQ;
+	*text_p = rx_steal(text);
+	return 0;
+}
+
 int config_load(
 	const char *path, bool must_exist, struct config *config_p, struct config_error *error)
 {
 	FILE *file = fopen(path, "re");
-	config_t lib;
+	RX_FREE char *text = NULL;
 	int r = 0;
 
 	if (!file && errno == ENOENT && !must_exist) {
 		*config_p = config_default();
 		return 0;
 	}
-	if (!file) {
-		r = -errno;
-		(void)snprintf(error->text, sizeof(error->text), "%s: %s", path, strerror(-r));
-		return r;
-	}
-	config_init(&lib);
-	r = config_read(&lib, file) == CONFIG_TRUE ? take(&lib, path, config_p, error)
-						   : syntax_error(&lib, path, error);
-	config_destroy(&lib);
+	if (!file)
+		return failed(path, -errno, error);
+	r = read_text(file, &text);
 	(void)fclose(file);
-	return r;
+	if (r)
+		return failed(path, r, error);
+	return config_parse(text, path, config_p, error);
 }
