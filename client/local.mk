@@ -12,6 +12,8 @@ noinst_LTLIBRARIES += librx_client.la
 librx_client_la_SOURCES = \
 	client/args.c \
 	client/args.h \
+	client/args_coll.c \
+	client/args_coll.h \
 	client/bounce.c \
 	client/bounce.h \
 	client/coll.c \

@@ -4,6 +4,8 @@
 noinst_LTLIBRARIES += librx_kernels.la librx_fold_scalar.la
 
 librx_kernels_la_SOURCES = \
+	kernels/coll_extent.c \
+	kernels/coll_extent.h \
 	kernels/coll_plan.c \
 	kernels/coll_plan.h \
 	kernels/coll_types.c \
