@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "rx_check.h"
 
+#include "../shm/rx_result.h"
+
 #include <string.h>
 
 /* Length of the UTF-8 sequence at @s, or 0 when it is none. No surrogates, no overlong forms. */
@@ -36,6 +38,12 @@ static size_t utf8_sequence(const unsigned char *s)
 	return n;
 }
 
+/* C0, DEL, and C1 (U+0080 to U+009F): terminals take those for commands, too. */
+static bool is_control(const unsigned char *s)
+{
+	return s[0] < 0x20 || s[0] == 0x7f || (s[0] == 0xc2 && s[1] < 0xa0);
+}
+
 bool rx_check_text(const char *text, size_t max)
 {
 	size_t len = strnlen(text, max + 1);
@@ -46,7 +54,7 @@ bool rx_check_text(const char *text, size_t max)
 	while (*s) {
 		size_t n = utf8_sequence(s);
 
-		if (n == 0 || *s < 0x20 || *s == 0x7f)
+		if (n == 0 || is_control(s))
 			return false;
 		s += n;
 	}
@@ -84,12 +92,68 @@ static const char *check_comm_join(const struct rx_msg_comm_join *m)
 	return NULL;
 }
 
+static const char *check_error(const struct rx_msg_error *m)
+{
+	if (m->code <= RX_OK)
+		return "error without an error code";
+	if (!rx_check_text(m->text, RX_ERROR_TEXT_MAX))
+		return "error text too long or not plain text";
+	return NULL;
+}
+
+/* The path of the socket is the operator's, in whatever encoding: only its length counts. */
+static const char *check_status(const struct rx_msg_admin_status_reply *m)
+{
+	if (!rx_check_text(m->version, RX_NAME_MAX) || !rx_check_text(m->state, RX_NAME_MAX) ||
+		!rx_check_text(m->backend, RX_NAME_MAX))
+		return "status of the daemon is not plain text";
+	if (strlen(m->socket) > RX_ERROR_TEXT_MAX)
+		return "path of the socket too long";
+	for (size_t i = 0; i < m->n_limits; i++)
+		if (!rx_check_text(m->limits[i].name, RX_NAME_MAX))
+			return "name of a limit is not plain text";
+	return NULL;
+}
+
+static const char *check_sessions(const struct rx_msg_admin_sessions_reply *m)
+{
+	for (size_t i = 0; i < m->n_sessions; i++)
+		if (!rx_check_text(m->sessions[i].program, RX_NAME_MAX))
+			return "program name too long or not plain text";
+	return NULL;
+}
+
+static const char *check_rank_info(const struct rx_rank_info *rank, uint32_t n_ranks)
+{
+	if (rank->rank >= n_ranks)
+		return "rank out of range";
+	if (!rx_check_text(rank->status, RX_NAME_MAX) ||
+		!rx_check_text(rank->op, RX_ERROR_TEXT_MAX))
+		return "state of a rank is not plain text";
+	return NULL;
+}
+
+static const char *check_comm_info(const struct rx_comm_info *comm)
+{
+	const char *why = NULL;
+
+	if (comm->n_ranks > RX_MAX_RANKS || comm->n_members > comm->n_ranks)
+		return "communicator with too many ranks";
+	if (!rx_check_text(comm->name, RX_NAME_MAX) || !rx_check_text(comm->state, RX_NAME_MAX) ||
+		!rx_check_text(comm->reason, RX_ERROR_TEXT_MAX))
+		return "state of a communicator is not plain text";
+	for (size_t i = 0; i < comm->n_members && !why; i++)
+		why = check_rank_info(&comm->members[i], comm->n_ranks);
+	return why;
+}
+
 static const char *check_comms(const struct rx_msg_admin_comms_reply *m)
 {
-	for (size_t i = 0; i < m->n_comms; i++)
-		if (m->comms[i].n_ranks > RX_MAX_RANKS || m->comms[i].n_members > RX_MAX_RANKS)
-			return "communicator with too many ranks";
-	return NULL;
+	const char *why = NULL;
+
+	for (size_t i = 0; i < m->n_comms && !why; i++)
+		why = check_comm_info(&m->comms[i]);
+	return why;
 }
 
 const char *rx_check_msg(const struct rx_msg *msg)
@@ -100,9 +164,7 @@ const char *rx_check_msg(const struct rx_msg *msg)
 	case RX_MSG_HELLO_REPLY:
 		return check_hello_reply(&msg->hello_reply);
 	case RX_MSG_ERROR:
-		return rx_check_text(msg->error.text, RX_ERROR_TEXT_MAX)
-			       ? NULL
-			       : "error text too long or not plain text";
+		return check_error(&msg->error);
 	case RX_MSG_UNIQUE_ID_REPLY:
 		return msg->unique_id_reply.id.len == RX_UNIQUE_ID_BYTES
 			       ? NULL
@@ -113,6 +175,10 @@ const char *rx_check_msg(const struct rx_msg *msg)
 		return msg->mem_alloc.bytes > 0 ? NULL : "allocation of 0 bytes";
 	case RX_MSG_MEM_REGISTER:
 		return msg->mem_register.bytes > 0 ? NULL : "registration of 0 bytes";
+	case RX_MSG_ADMIN_STATUS_REPLY:
+		return check_status(&msg->admin_status_reply);
+	case RX_MSG_ADMIN_SESSIONS_REPLY:
+		return check_sessions(&msg->admin_sessions_reply);
 	case RX_MSG_ADMIN_COMMS_REPLY:
 		return check_comms(&msg->admin_comms_reply);
 	default:

@@ -9,6 +9,7 @@
 #include "rx_check.h"
 #include "proto/rcclx.pb-c.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -218,10 +219,25 @@ static const struct layout *layout_of(enum rx_msg_type type)
 	return (uint32_t)type < RX_MSG_TYPE_N ? layouts[type] : NULL;
 }
 
-/* ---- ours to theirs ---- */
+/*
+ * ---- ours to theirs ----
+ *
+ * The arena of packing is also charged with what only the receiver will allocate, so that a
+ * message that could not be decoded is not sent: it would end an innocent session. A page of many
+ * small list entries needs far more memory than its bytes on the wire.
+ */
+
+/* Decoding a message with a list: protobuf-c's notes, 32 bytes a field seen, in doubling slabs. */
+#define SCAN_BYTES  (2u * 32u)
+#define SCAN_FIELDS 16u /* most fields beside the list */
 
 static ProtobufCMessage *to_wire(
 	const struct layout *layout, const uint8_t *ours, struct rx_arena *arena);
+
+static bool charge(struct rx_arena *arena, size_t bytes)
+{
+	return rx_arena_alloc(arena, bytes) != NULL;
+}
 
 static bool list_to_wire(
 	const struct field_pair *f, const uint8_t *ours, uint8_t *theirs, struct rx_arena *arena)
@@ -235,7 +251,8 @@ static bool list_to_wire(
 	if (n > RX_FRAME_MAX)
 		return false;
 	list = rx_arena_alloc(arena, n * sizeof(*list));
-	if (!list)
+	if (!list || !charge(arena, n * f->element->size) ||
+		!charge(arena, (n + SCAN_FIELDS) * SCAN_BYTES))
 		return false;
 	for (size_t i = 0; i < n; i++) {
 		list[i] = to_wire(f->element, elements + i * f->element->size, arena);
@@ -247,7 +264,7 @@ static bool list_to_wire(
 	return true;
 }
 
-static void bytes_to_wire(const uint8_t *from, uint8_t *to)
+static bool bytes_to_wire(const uint8_t *from, uint8_t *to, struct rx_arena *arena)
 {
 	struct rx_bytes bytes;
 	ProtobufCBinaryData data;
@@ -256,9 +273,10 @@ static void bytes_to_wire(const uint8_t *from, uint8_t *to)
 	data.data = (uint8_t *)(uintptr_t)bytes.data;
 	data.len = bytes.len;
 	memcpy(to, &data, sizeof(data));
+	return charge(arena, bytes.len);
 }
 
-static void text_to_wire(const uint8_t *from, uint8_t *to)
+static bool text_to_wire(const uint8_t *from, uint8_t *to, struct rx_arena *arena)
 {
 	const char *text = NULL;
 
@@ -266,6 +284,7 @@ static void text_to_wire(const uint8_t *from, uint8_t *to)
 	if (!text)
 		text = "";
 	memcpy(to, &text, sizeof(text));
+	return charge(arena, strlen(text) + 1);
 }
 
 static bool field_to_wire(
@@ -287,11 +306,9 @@ static bool field_to_wire(
 		memcpy(to, &flag, sizeof(flag));
 		return true;
 	case FIELD_TEXT:
-		text_to_wire(from, to);
-		return true;
+		return text_to_wire(from, to, arena);
 	case FIELD_BYTES:
-		bytes_to_wire(from, to);
-		return true;
+		return bytes_to_wire(from, to, arena);
 	case FIELD_LIST:
 		return list_to_wire(f, ours, theirs, arena);
 	}
@@ -395,25 +412,24 @@ static uint8_t *body(const struct rx_msg *msg)
 	return (uint8_t *)(uintptr_t)msg + offsetof(struct rx_msg, hello);
 }
 
-/* Build the generated struct in a fresh arena; NULL when it cannot be packed. */
-static ProtobufCMessage *build(const struct rx_msg *msg, struct rx_arena **arena_p)
+/* Build the generated struct in @arena; NULL when the message cannot be packed. */
+static ProtobufCMessage *build(const struct rx_msg *msg, struct rx_arena *arena)
 {
 	const struct layout *layout = layout_of(msg->type);
-	struct rx_arena *arena = layout ? malloc(sizeof(*arena)) : NULL;
 
-	*arena_p = arena;
-	if (!arena)
-		return NULL;
 	rx_arena_reset(arena);
-	return to_wire(layout, body(msg), arena);
+	return layout ? to_wire(layout, body(msg), arena) : NULL;
 }
 
 int rx_msg_pack(const struct rx_msg *msg, uint8_t *buf, size_t cap, size_t *len_p)
 {
-	struct rx_arena *arena = NULL;
-	ProtobufCMessage *message = build(msg, &arena);
+	struct rx_arena *arena = malloc(sizeof(*arena));
+	ProtobufCMessage *message = NULL;
 	int r = RX_MSG_E_TOO_BIG;
 
+	if (!arena)
+		return -ENOMEM;
+	message = build(msg, arena);
 	if (message && protobuf_c_message_get_packed_size(message) <= cap) {
 		*len_p = protobuf_c_message_pack(message, buf);
 		r = 0;
@@ -424,8 +440,8 @@ int rx_msg_pack(const struct rx_msg *msg, uint8_t *buf, size_t cap, size_t *len_
 
 size_t rx_msg_packed_size(const struct rx_msg *msg)
 {
-	struct rx_arena *arena = NULL;
-	ProtobufCMessage *message = build(msg, &arena);
+	struct rx_arena *arena = malloc(sizeof(*arena));
+	ProtobufCMessage *message = arena ? build(msg, arena) : NULL;
 	size_t size = message ? protobuf_c_message_get_packed_size(message) : SIZE_MAX;
 
 	free(arena);

@@ -238,12 +238,17 @@ enum {
 
 /**
  * rx_msg_pack() - payload of @msg into @buf
- * Return: 0 and *len_p; RX_MSG_E_TOO_BIG when @cap bytes do not suffice or an inner list is too
- *         long to be packed.
+ * Return: 0 and *len_p; RX_MSG_E_TOO_BIG when @cap bytes do not suffice, when decoding would
+ *         need more than RX_DECODE_ARENA, or for a type that is none; -ENOMEM.
  */
 RX_WARN_UNUSED int rx_msg_pack(const struct rx_msg *msg, uint8_t *buf, size_t cap, size_t *len_p);
 
-/** rx_msg_packed_size() - bytes that rx_msg_pack() would need; SIZE_MAX when it cannot pack it */
+/**
+ * rx_msg_packed_size() - bytes that rx_msg_pack() would need; SIZE_MAX when it cannot pack it
+ *
+ * For whoever sends lists in pages: add entries while the size is at most a frame's payload. Then
+ * the receiver can decode the page, too.
+ */
 size_t rx_msg_packed_size(const struct rx_msg *msg);
 
 /**
