@@ -152,19 +152,30 @@ static const char *member_status_name(const struct member *member)
 	return member ? names[member->status] : "missing";
 }
 
+/* What the rank waits for in the queue, else what it last did inline. False: nothing yet. */
+static bool last_op(
+	const struct comm *comm, uint32_t rank, struct rx_op_sig *sig_p, uint64_t *op_seq_p)
+{
+	const struct op *op = op_waiting(comm);
+	struct rx_line_view view = {0};
+
+	if (comm->state != COMM_FORMING)
+		view = rx_fabric_view(&comm->fabric, rank);
+	*op_seq_p = view.seq;
+	*sig_p = op && op->parts[rank].posted ? op->parts[rank].sig : view.sig;
+	return view.seq > 0 || (op && op->parts[rank].posted);
+}
+
 static void fill_rank(struct comm_texts *texts, const struct comm *comm, uint32_t rank)
 {
 	struct rx_rank_info *info = &texts->ranks[rank];
 	const struct member *member = comm->members[rank];
-	struct rx_line_view view = {0};
+	struct rx_op_sig sig;
 
 	*info = (struct rx_rank_info){.rank = rank, .status = member_status_name(member)};
-	if (comm->state != COMM_FORMING)
-		view = rx_fabric_view(&comm->fabric, rank);
-	if (view.seq > 0) {
-		sig_describe(&view.sig, texts->ops[rank], OP_TEXT_BYTES);
+	if (last_op(comm, rank, &sig, &info->op_seq)) {
+		sig_describe(&sig, texts->ops[rank], OP_TEXT_BYTES);
 		info->op = texts->ops[rank];
-		info->op_seq = view.seq;
 	}
 	if (!member)
 		return;

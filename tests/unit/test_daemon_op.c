@@ -518,6 +518,8 @@ static void test_queued_stall(void **state)
 	assert_true(info->members[2].late);
 	assert_false(info->members[1].late);
 	assert_int_equal(info->ops_queued, 1);
+	assert_string_equal(info->members[1].op, "all_reduce of 77 float32, sum");
+	assert_string_equal(info->members[2].op, "");
 	submit_all_reduce(world, 2, 1, 77);
 	assert_int_equal(client_reap(world->clients[0]).result, RX_OK);
 	assert_int_equal(fixture_log_count(&world->fixture, "goes on"), 1);
