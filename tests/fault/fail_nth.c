@@ -55,6 +55,9 @@ static bool fails(enum fail_call call, int error)
 	return true;
 }
 
+/* What the library replaces has to be seen, whatever the flags of the build. */
+#pragma GCC visibility push(default)
+
 void *malloc(size_t bytes)
 {
 	return fails(FAIL_MALLOC, ENOMEM) ? NULL : __libc_malloc(bytes);
@@ -157,3 +160,5 @@ ssize_t getrandom(void *buf, size_t bytes, unsigned int flags)
 {
 	return fails(FAIL_GETRANDOM, EAGAIN) ? -1 : syscall(SYS_getrandom, buf, bytes, flags);
 }
+
+#pragma GCC visibility pop

@@ -23,7 +23,7 @@ struct log_expect {
 };
 
 struct node_options {
-	const char *config;   /* text of its configuration file; NULL: empty */
+	const char *config;   /* text of its configuration file; NULL: stalls are reported late */
 	const char *preload;  /* library for LD_PRELOAD; NULL: none */
 	const char *env_name; /* one more environment variable; NULL: none */
 	const char *env_value;

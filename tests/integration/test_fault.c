@@ -212,7 +212,8 @@ static int rank_after(struct rank_ctx *ctx)
 	return close_fixture(ctx, &f);
 }
 
-static void sweep(const struct node *node, size_t request, enum fail_call call)
+/* Returns how many calls of this kind the request makes. */
+static uint64_t sweep(const struct node *node, size_t request, enum fail_call call)
 {
 	struct shot shot = {.request = request, .call = call};
 	uint64_t n_failed = 1;
@@ -224,6 +225,7 @@ static void sweep(const struct node *node, size_t request, enum fail_call call)
 		world_run(node, 1, rank_shot, &shot);
 		n_failed = atomic_load(&fail->n_failed);
 	}
+	return (uint64_t)shot.n - 2;
 }
 
 /* ---- the daemon with the library ---- */
@@ -254,21 +256,27 @@ static struct node *start_faulty(void)
 
 static void run_sweep(enum fail_call first, enum fail_call last)
 {
-	if (test_sanitized()) {
-		print_message("skipped: a sanitizer brings its own malloc and system calls\n");
-		skip();
-	}
+	if (test_sanitized())
+		harness_skip("a sanitizer brings its own malloc and system calls");
 	struct node *node = start_faulty();
 	/* Every fault may be reported. */
 	node_expect(node, "warn", 0, 100000);
 	node_expect(node, "err", 0, 100000);
+	uint64_t total = 0;
 	harness_limit(120);
 	for (enum fail_call call = first; call <= last; call++) {
+		uint64_t n_calls = 0;
+
 		for (size_t request = 0; request < N_REQUESTS; request++)
-			sweep(node, request, call);
+			n_calls += sweep(node, request, call);
+		print_message(
+			"%llu calls of %s failed\n", (unsigned long long)n_calls, call_names[call]);
+		total += n_calls;
 		world_run(node, 1, rank_after, NULL);
 		node_check_idle(node);
 	}
+	/* Without a single one, the library was not loaded. */
+	assert_true(total > 0);
 	node_stop(node);
 	(void)munmap(fail, sizeof(*fail));
 }

@@ -235,7 +235,8 @@ static int rank_beside_evil(struct rank_ctx *ctx)
 
 static void test_lying_member(void **state)
 {
-	struct node *node = node_start(NULL);
+	static const struct node_options default_config = {.config = ""};
+	struct node *node = node_start(&default_config);
 	struct world *bystanders = bystander_start(node);
 
 	(void)state;

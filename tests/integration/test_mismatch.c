@@ -227,7 +227,8 @@ static int rank_executors(struct rank_ctx *ctx)
 
 static void test_executors(void **state)
 {
-	struct node *node = node_start(NULL);
+	static const struct node_options default_config = {.config = ""};
+	struct node *node = node_start(&default_config);
 
 	(void)state;
 	/* The daemon may report the stall that the disagreement is at first. */

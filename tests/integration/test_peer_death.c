@@ -290,9 +290,11 @@ static void check_late_shown(const struct node *node)
 	assert_non_null(strstr(comm.op, "256"));
 }
 
+static const struct node_options default_config = {.config = ""};
+
 static void run_stop(uint32_t executor)
 {
-	struct node *node = node_start(NULL);
+	struct node *node = node_start(&default_config);
 	struct stop_case c = {executor, 0};
 
 	node_expect(node, "late ranks: 1", 1, 1);
@@ -328,7 +330,7 @@ static void test_stopped_daemon_executor(void **state)
 
 static void run_stop_timeout(uint32_t executor)
 {
-	struct node *node = node_start(NULL);
+	struct node *node = node_start(&default_config);
 	struct stop_case c = {executor, 400};
 
 	node_expect(node, "late ranks: 1", 0, 1);
