@@ -25,6 +25,7 @@
 #include <unistd.h>
 
 #define STOP_TIMEOUT_NS (5 * RX_NS_PER_SEC)
+#define CHORE_WORKERS   2u
 
 static void apply_limits(struct daemon *daemon)
 {
@@ -50,7 +51,10 @@ static int make_handles(struct daemon *daemon)
 
 	if (!r)
 		r = exec_new(daemon->loop, daemon->config.host_workers, &daemon->exec);
+	if (!r)
+		r = exec_new(daemon->loop, CHORE_WORKERS, &daemon->chores);
 	if (r) {
+		daemon->exec = exec_free(daemon->exec);
 		daemon->stop_timer = loop_timer_free(daemon->stop_timer);
 		return r;
 	}
@@ -196,6 +200,7 @@ static void finish(struct daemon *daemon)
 static void close_handles(struct daemon *daemon)
 {
 	daemon->exec = exec_free(daemon->exec);
+	daemon->chores = exec_free(daemon->chores);
 	uv_close((uv_handle_t *)&daemon->turn, NULL);
 	uv_close((uv_handle_t *)&daemon->settle, NULL);
 	daemon->stopped(daemon->owner);
@@ -249,6 +254,7 @@ void daemon_settle(struct daemon *daemon)
 		finish(daemon);
 		end_peers(daemon);
 	}
-	if (daemon->state == DAEMON_STOPPED && daemon->n_ops == 0 && daemon->exec)
+	if (daemon->state == DAEMON_STOPPED && daemon->n_ops == 0 && daemon->exec &&
+		exec_is_idle(daemon->chores))
 		close_handles(daemon);
 }

@@ -46,8 +46,9 @@ struct daemon {
 	uint8_t instance[RX_INSTANCE_BYTES];
 	struct accounts accounts;
 	struct stats stats;
-	struct exec *exec;
-	struct sd *sd; /* NULL when not started by systemd */
+	struct exec *exec;   /* collectives */
+	struct exec *chores; /* what takes the kernel long: making and freeing large memory */
+	struct sd *sd;       /* NULL when not started by systemd */
 	char *socket_path;
 	void (*stopped)(void *owner); /* everything of ours is closing: close the rest */
 	void *owner;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Two queues under one lock: jobs to do, and jobs done. The lock is held for list operations only,
- * so the loop thread never waits for a collective.
+ * so the loop thread never waits for a job.
  */
 #include "exec.h"
 
@@ -51,7 +51,7 @@ static void *worker(void *arg)
 			continue;
 		}
 		pthread_mutex_unlock(&exec->lock);
-		job->result = host_coll_run(&job->args);
+		job->run(job);
 		pthread_mutex_lock(&exec->lock);
 		rx_list_push(&exec->done, &job->link);
 		(void)uv_async_send(&exec->async);
@@ -147,8 +147,6 @@ void exec_submit(struct exec *exec, struct exec_job *job)
 {
 	rx_list_init(&job->link);
 	atomic_init(&job->cancelled, 0);
-	job->args.cancel = &job->cancelled;
-	job->args.n_pieces = &exec->n_pieces;
 	exec->n_jobs++;
 	pthread_mutex_lock(&exec->lock);
 	rx_list_push(&exec->todo, &job->link);
@@ -159,6 +157,16 @@ void exec_submit(struct exec *exec, struct exec_job *job)
 void exec_cancel(struct exec_job *job)
 {
 	atomic_store_explicit(&job->cancelled, 1, memory_order_relaxed);
+}
+
+_Atomic uint64_t *exec_pieces(struct exec *exec)
+{
+	return &exec->n_pieces;
+}
+
+bool exec_is_idle(const struct exec *exec)
+{
+	return exec->n_jobs == 0;
 }
 
 bool exec_advances(struct exec *exec)

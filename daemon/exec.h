@@ -6,26 +6,26 @@
 #ifndef DAEMON_EXEC_H
 #define DAEMON_EXEC_H
 
-#include "../kernels/host/host_coll.h"
 #include "../shm/rx_list.h"
 
+#include <stdatomic.h>
 #include <uv.h>
 
 struct exec;
 
+/* Embedded in what the job is about. */
 struct exec_job {
 	struct rx_list link;
-	struct host_coll_args args; /* cancel and n_pieces are filled by exec_submit() */
-	_Atomic uint32_t cancelled; /* loop thread sets it, the worker looks */
-	int result;                 /* of host_coll_run(), when done */
-	void (*done)(struct exec_job *job);
+	void (*run)(struct exec_job *job);  /* in a worker */
+	void (*done)(struct exec_job *job); /* in the loop thread, afterwards */
+	_Atomic uint32_t cancelled;         /* the loop thread sets it, run() looks */
 };
 
 /** exec_new() - start @n_workers threads */
 RX_WARN_UNUSED int exec_new(uv_loop_t *loop, uint32_t n_workers, struct exec **exec_p);
 
 /**
- * exec_submit() - queue @job; job->done() is called in the loop thread
+ * exec_submit() - queue @job, whose functions are filled
  *
  * Never fails and never blocks for longer than a worker takes a job off the queue.
  */
@@ -33,6 +33,12 @@ void exec_submit(struct exec *exec, struct exec_job *job);
 
 /** exec_cancel() - let @job end early, if it is not done yet; done() is called in any case */
 void exec_cancel(struct exec_job *job);
+
+/** exec_pieces() - counter that run() raises as a sign of life */
+_Atomic uint64_t *exec_pieces(struct exec *exec);
+
+/** exec_is_idle() - no job is queued or running */
+bool exec_is_idle(const struct exec *exec);
 
 /** exec_advances() - false when jobs run and none of them has moved since the last call */
 bool exec_advances(struct exec *exec);

@@ -28,16 +28,18 @@ static void reply_region(
 	reply(peer, &answer, &region->fd, with_fd ? 1 : 0);
 }
 
+static void on_alloc(struct session *session, uint32_t serial, int r, const struct region *region)
+{
+	if (r)
+		reply_failure(session->peer, serial, r, "cannot allocate memory");
+	else
+		reply_region(session->peer, serial, region, true);
+}
+
 void h_mem_alloc(struct peer *peer, const struct rx_msg *msg, struct rx_fdset *fds)
 {
-	struct region *region = NULL;
-	int r = region_alloc(peer->session, msg->mem_alloc.bytes, &region);
-
 	(void)fds;
-	if (r)
-		reply_failure(peer, msg->serial, r, "cannot allocate memory");
-	else
-		reply_region(peer, msg->serial, region, true);
+	region_alloc(peer->session, msg->serial, msg->mem_alloc.bytes, on_alloc);
 }
 
 void h_mem_register(struct peer *peer, const struct rx_msg *msg, struct rx_fdset *fds)
@@ -93,7 +95,8 @@ void h_mem_import(struct peer *peer, const struct rx_msg *msg, struct rx_fdset *
 
 	(void)fds;
 	/* One text for both: whether somebody else's region exists is nobody's business. */
-	if (!member || !region || !comm_has_session(member->comm, region->session)) {
+	if (!member || !region || !region->session ||
+		!comm_has_session(member->comm, region->session)) {
 		reply_error(peer, msg->serial, RX_ERR_INVALID, 0,
 			"no member of that communicator has such memory");
 		return;

@@ -242,6 +242,13 @@ void op_on_timer(void *owner)
 
 static void advance(struct comm *comm);
 
+static void run_in_worker(struct exec_job *job)
+{
+	struct op *op = rx_container_of(job, struct op, job);
+
+	op->run_result = host_coll_run(&op->args);
+}
+
 static void on_done(struct exec_job *job)
 {
 	struct op *op = rx_container_of(job, struct op, job);
@@ -250,12 +257,12 @@ static void on_done(struct exec_job *job)
 
 	assert(comm->running == op);
 	comm->running = NULL;
-	if (job->result == -ECANCELED)
+	if (op->run_result == -ECANCELED)
 		outcome = abort_outcome(comm);
-	else if (job->result != 0)
+	else if (op->run_result != 0)
 		outcome.result = RX_ERR_INTERNAL;
 	answer_all(op, outcome);
-	op_free(op, job->result == 0 ? OP_DONE : OP_FAILED);
+	op_free(op, op->run_result == 0 ? OP_DONE : OP_FAILED);
 	advance(comm);
 	comm_release(comm);
 }
@@ -273,7 +280,7 @@ static void run(struct op *op)
 		op->send[rank] = region_at(part->send, part->send_offset);
 		op->recv[rank] = region_at(part->recv, part->recv_offset);
 	}
-	op->job.args = (struct host_coll_args){
+	op->args = (struct host_coll_args){
 		.coll = sig->coll,
 		.dtype = sig->dtype,
 		.op = sig->op,
@@ -283,7 +290,10 @@ static void run(struct op *op)
 		.send = op->send,
 		.recv = op->recv,
 		.scalars = op->scalars,
+		.cancel = &op->job.cancelled,
+		.n_pieces = exec_pieces(comm->daemon->exec),
 	};
+	op->job.run = run_in_worker;
 	op->job.done = on_done;
 	op_set_state(op, OP_RUNNING);
 	comm->running = op;

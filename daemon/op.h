@@ -8,6 +8,7 @@
 
 #include "comm.h"
 #include "exec.h"
+#include "../kernels/host/host_coll.h"
 #include "../shm/rx_ring_abi.h"
 
 struct region;
@@ -43,8 +44,11 @@ struct op {
 	uint32_t n_posted;
 	uint64_t wait_start_ns; /* since when it waits as the next one */
 	bool reported;          /* as waiting for ranks */
+	/* Belong to the worker while it is RUNNING. */
 	struct exec_job job;
-	/* For the job, by rank. */
+	struct host_coll_args args;
+	int run_result;
+	/* Of args, by rank. */
 	const void **send;
 	void **recv;
 	uint64_t *scalars;

@@ -10,16 +10,38 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#define PAGE_BYTES 4096u
+#define PAGE_BYTES  4096u
+#define CHORE_BYTES (4u << 20) /* from here on a worker makes and frees it: a millisecond */
 
-static void release(struct region *region)
+static void close_memory(struct exec_job *job)
 {
+	struct region *region = rx_container_of(job, struct region, job);
+
+	rx_map_close(&region->map);
+	rx_closep(&region->fd);
+}
+
+/* Only now are the bytes free for others. */
+static void on_closed(struct exec_job *job)
+{
+	struct region *region = rx_container_of(job, struct region, job);
+
 	charge_release(&region->fd_charge);
 	charge_release(&region->bytes_charge);
 	charge_release(&region->region_charge);
-	rx_map_close(&region->map);
-	rx_closep(&region->fd);
 	free(region);
+}
+
+static void release(struct region *region)
+{
+	region->job.run = close_memory;
+	region->job.done = on_closed;
+	if (region->bytes >= CHORE_BYTES && region->fd >= 0) {
+		exec_submit(region->daemon->chores, &region->job);
+		return;
+	}
+	close_memory(&region->job);
+	on_closed(&region->job);
 }
 
 static int charge(struct region *region, uid_t uid, uint64_t bytes)
@@ -72,24 +94,53 @@ static void drop_new(struct region *region)
 	release(region);
 }
 
-int region_alloc(struct session *session, uint64_t bytes, struct region **region_p)
+static void make_memory(struct exec_job *job)
+{
+	struct region *region = rx_container_of(job, struct region, job);
+
+	region->alloc_result =
+		rx_memfd_new("rcclx-memory", region->bytes, RX_MEMFD_SHARED, &region->fd);
+}
+
+static void on_made(struct exec_job *job)
+{
+	struct region *region = rx_container_of(job, struct region, job);
+	struct session *session = rx_idmap_find(&region->daemon->sessions, region->waiting_session);
+	uint32_t serial = region->waiting_serial;
+	region_alloc_fn done = region->alloc_done;
+	int r = region->alloc_result;
+
+	if (r || !session) {
+		drop_new(region);
+		region = NULL;
+	} else {
+		own(region, session);
+	}
+	if (session)
+		done(session, serial, r, region);
+}
+
+void region_alloc(struct session *session, uint32_t serial, uint64_t bytes, region_alloc_fn done)
 {
 	struct region *region = NULL;
-	int r = 0;
+	uint64_t most = UINT64_MAX - PAGE_BYTES;
+	int r = region_new(session, rx_align_up(rx_min_u64(bytes, most), PAGE_BYTES), &region);
 
-	if (bytes > UINT64_MAX / 2)
-		return ACCOUNT_E_USER;
-	r = region_new(session, rx_align_up(bytes, PAGE_BYTES), &region);
-	if (r)
-		return r;
-	r = rx_memfd_new("rcclx-memory", region->bytes, RX_MEMFD_SHARED, &region->fd);
 	if (r) {
-		drop_new(region);
-		return r;
+		done(session, serial, r, NULL);
+		return;
 	}
-	own(region, session);
-	*region_p = region;
-	return 0;
+	region->waiting_session = session->id;
+	region->waiting_serial = serial;
+	region->alloc_done = done;
+	region->job.run = make_memory;
+	region->job.done = on_made;
+	if (region->bytes >= CHORE_BYTES) {
+		exec_submit(session->daemon->chores, &region->job);
+		return;
+	}
+	make_memory(&region->job);
+	on_made(&region->job);
 }
 
 int region_register(

@@ -7,11 +7,17 @@
 #define DAEMON_REGION_H
 
 #include "account.h"
+#include "exec.h"
 #include "../shm/rx_list.h"
 #include "../shm/rx_map.h"
 
 struct daemon;
+struct region;
 struct session;
+
+/** @r: 0 and @region; or ACCOUNT_E_*, -errno */
+typedef void (*region_alloc_fn)(
+	struct session *session, uint32_t serial, int r, const struct region *region);
 
 struct region {
 	struct daemon *daemon;
@@ -22,16 +28,25 @@ struct region {
 	int fd;
 	uint64_t offset; /* where it starts in the file */
 	uint64_t bytes;
-	struct rx_map map; /* of the file's [0, offset + bytes), on first use */
+	struct rx_map map;   /* of the file's [0, offset + bytes), on first use */
+	struct exec_job job; /* while large memory is made or freed by a worker */
+	int alloc_result;
+	uint64_t waiting_session; /* of the alloc, by id: it may have ended meanwhile */
+	uint32_t waiting_serial;
+	region_alloc_fn alloc_done;
 	struct charge region_charge;
 	struct charge bytes_charge;
 	struct charge fd_charge;
 };
 
-/** region_alloc() - new shared memory of @bytes > 0, rounded up to whole pages
- * Return: 0; ACCOUNT_E_* a limit; -errno.
+/**
+ * region_alloc() - new shared memory of @bytes > 0, rounded up to whole pages
+ * @done: called with the result, now or, when the memory is large, later; not at all when the
+ *        session has ended
+ *
+ * The kernel clears all pages at once, a second for a few GiB: that is a worker's job.
  */
-RX_WARN_UNUSED int region_alloc(struct session *session, uint64_t bytes, struct region **region_p);
+void region_alloc(struct session *session, uint32_t serial, uint64_t bytes, region_alloc_fn done);
 
 enum {
 	REGION_E_SEALS = 16, /* not a memory file sealed against shrinking */

@@ -399,6 +399,150 @@ static void test_memory(void **state)
 	fixture_stop(fixture);
 }
 
+static uint64_t ask_used(struct client *admin, const char *name)
+{
+	const struct rx_msg_admin_status_reply *status = &admin->msg.admin_status_reply;
+
+	client_ask(admin, &(struct rx_msg){.type = RX_MSG_ADMIN_STATUS}, RX_MSG_ADMIN_STATUS_REPLY);
+	for (size_t i = 0; i < status->n_limits; i++)
+		if (strcmp(status->limits[i].name, name) == 0)
+			return status->limits[i].used;
+	fail_msg("no limit is called %s", name);
+	return 0;
+}
+
+/* Made and freed by a worker; the session may end meanwhile. */
+static void test_large_memory(void **state)
+{
+	struct fixture *fixture = *state;
+	struct client *admin = NULL;
+	struct client *client = NULL;
+	struct memory memory;
+	struct rx_msg msg = {.type = RX_MSG_MEM_ALLOC, .mem_alloc = {.bytes = 64 << 20}};
+	struct rx_msg ping = {.type = RX_MSG_PING, .ping = {.token = 5}};
+	uint32_t serial = 0;
+	uint32_t n_tries = 0;
+
+	fixture_start(fixture);
+	admin = client_connect(fixture->admin);
+	client = client_open(fixture->socket);
+	/* A later request is answered first. */
+	serial = client_send(client, &msg, NULL, 0);
+	client_ask(client, &ping, RX_MSG_PONG);
+	assert_true(client_receive(client));
+	assert_int_equal(client->msg.type, RX_MSG_MEM_REPLY);
+	assert_int_equal(client->msg.serial, serial);
+	assert_int_equal(client->msg.mem_reply.bytes, 64 << 20);
+	msg = (struct rx_msg){
+		.type = RX_MSG_MEM_FREE, .mem_free = {.handle = client->msg.mem_reply.handle}};
+	client_ask(client, &msg, RX_MSG_OK);
+	memory_alloc(client, 64 << 20, &memory);
+	rx_map_close(&memory.map);
+	msg = (struct rx_msg){.type = RX_MSG_MEM_ALLOC, .mem_alloc = {.bytes = 64 << 20}};
+	for (uint32_t i = 0; i < 4; i++)
+		(void)client_send(client, &msg, NULL, 0);
+	client_close(client);
+	while (ask_used(admin, "regions") > 0 || ask_used(admin, "bytes") > 0) {
+		assert_true(n_tries++ < 500);
+		sleep_ms(10);
+	}
+	/* Stopping waits for what is being made. */
+	client = client_open(fixture->socket);
+	(void)client_send(client, &msg, NULL, 0);
+	fixture_stop(fixture);
+	client_close(client);
+	client_close(admin);
+}
+
+/* Lists that do not fit one frame. */
+static void test_pages(void **state)
+{
+	enum { COMMS = 30, RANKS = 64 };
+	struct fixture *fixture = *state;
+	struct client *admin = NULL;
+	struct client *client = NULL;
+	struct rx_msg msg = {.type = RX_MSG_ADMIN_COMMS};
+	uint32_t n_comms = 0;
+	uint32_t n_pages = 0;
+	uint8_t id[RX_UNIQUE_ID_BYTES];
+
+	fixture->config.limits.bytes_per_uid = 1ull << 40;
+	fixture_start(fixture);
+	client = client_open(fixture->socket);
+	for (uint32_t i = 0; i < COMMS; i++) {
+		struct rx_msg join;
+
+		client_id(client, id);
+		for (uint32_t rank = 1; rank < RANKS; rank++) {
+			join = join_msg(id, RANKS, rank);
+			(void)client_send(client, &join, NULL, 0);
+		}
+		client_ask(client, &(struct rx_msg){.type = RX_MSG_PING, .ping = {.token = 1}},
+			RX_MSG_PONG);
+	}
+	admin = client_connect(fixture->admin);
+	do {
+		const struct rx_msg_admin_comms_reply *page = &admin->msg.admin_comms_reply;
+
+		client_ask(admin, &msg, RX_MSG_ADMIN_COMMS_REPLY);
+		assert_true(page->n_comms > 0);
+		for (size_t i = 0; i < page->n_comms; i++) {
+			assert_string_equal(page->comms[i].state, "forming");
+			assert_int_equal(page->comms[i].n_members, RANKS);
+			assert_string_equal(page->comms[i].members[0].status, "missing");
+			assert_string_equal(page->comms[i].members[63].status, "alive");
+			assert_true(page->comms[i].id != msg.admin_list.after);
+			msg.admin_list.after = page->comms[i].id;
+		}
+		n_comms += (uint32_t)page->n_comms;
+		n_pages++;
+	} while (admin->msg.admin_comms_reply.more);
+	assert_int_equal(n_comms, COMMS);
+	assert_true(n_pages > 1);
+	msg = (struct rx_msg){.type = RX_MSG_ADMIN_SESSIONS};
+	client_ask(admin, &msg, RX_MSG_ADMIN_SESSIONS_REPLY);
+	assert_int_equal(admin->msg.admin_sessions_reply.n_sessions, 1);
+	assert_int_equal(
+		admin->msg.admin_sessions_reply.sessions[0].n_members, COMMS * (RANKS - 1));
+	assert_false(admin->msg.admin_sessions_reply.more);
+	client_close(client);
+	client_close(admin);
+	fixture_stop(fixture);
+}
+
+/* Draining refuses what is new, serves what is there, and ends with the last session. */
+static void test_drain(void **state)
+{
+	struct fixture *fixture = *state;
+	struct client *admin = NULL;
+	struct client *client = NULL;
+	struct client *late = NULL;
+	struct rx_msg hello = {.type = RX_MSG_HELLO,
+		.hello = {.version_min = 1, .version_max = 1, .abi = RX_ABI_MAGIC}};
+	uint8_t id[RX_UNIQUE_ID_BYTES];
+	struct rx_msg join;
+
+	fixture_start(fixture);
+	client = client_open(fixture->socket);
+	client_id(client, id);
+	admin = client_connect(fixture->admin);
+	client_ask(admin, &(struct rx_msg){.type = RX_MSG_ADMIN_DRAIN}, RX_MSG_OK);
+	client_ask(admin, &(struct rx_msg){.type = RX_MSG_ADMIN_STATUS}, RX_MSG_ADMIN_STATUS_REPLY);
+	assert_string_equal(admin->msg.admin_status_reply.state, "draining");
+	late = client_connect(fixture->socket);
+	client_ask_error(late, &hello, RX_ERR_DENIED, "draining");
+	join = join_msg(id, 1, 0);
+	client_ask_error(client, &join, RX_ERR_DENIED, "draining");
+	client_ask(
+		client, &(struct rx_msg){.type = RX_MSG_PING, .ping = {.token = 1}}, RX_MSG_PONG);
+	client_close(client);
+	client_expect_end(late);
+	client_expect_end(admin);
+	client_close(late);
+	client_close(admin);
+	fixture_stop(fixture);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -413,6 +557,9 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_shutdown_tells, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_limits, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_memory, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_large_memory, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_pages, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_drain, setup, teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
