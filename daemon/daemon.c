@@ -230,8 +230,9 @@ void daemon_stop(struct daemon *daemon)
 		finish(daemon);
 		return;
 	}
-	rx_info("stopping: %u sessions, %u operations in flight", daemon->sessions.n_used,
-		daemon->n_ops);
+	if (daemon->control)
+		rx_info("stopping: %u sessions, %u operations in flight", daemon->sessions.n_used,
+			daemon->n_ops);
 	sd_stopping(daemon->sd);
 	daemon_set_state(daemon, DAEMON_STOPPING);
 	loop_timer_set(daemon->stop_timer, STOP_TIMEOUT_NS);

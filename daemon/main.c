@@ -151,6 +151,13 @@ static uint64_t most_descriptors(void)
 	return rx_min_u64(limit.rlim_cur, FDS_MAX);
 }
 
+static int complain(int r)
+{
+	rx_err("rcclxd cannot start: %s", strerror(-r));
+	return r;
+}
+
+/* What fails says so in the log. */
 static int start(struct server *server)
 {
 	int r = 0;
@@ -160,8 +167,9 @@ static int start(struct server *server)
 		r = sd_new(&server->loop, server->daemon.exec, &server->daemon.sd);
 	if (!r)
 		r = watch_signals(server);
-	if (!r)
-		r = watch_lifeline(server);
+	if (r)
+		return complain(r);
+	r = watch_lifeline(server);
 	if (!r)
 		r = sockets_open(&server->daemon, &server->options);
 	if (r)
@@ -199,9 +207,11 @@ static int serve(struct server *server, struct config *config)
 	int r = uv_loop_init(&server->loop);
 
 	if (r)
-		return r;
+		return complain(r);
 	r = init(server, config);
-	if (!r) {
+	if (r) {
+		(void)complain(r);
+	} else {
 		has_daemon = true;
 		r = start(server);
 		if (r)
@@ -243,8 +253,6 @@ static int run(struct server *server)
 	apply_log_level(&server->options, &config);
 	r = serve(server, &config);
 	config_deinit(&config);
-	if (r)
-		rx_err("rcclxd cannot start: %s", strerror(-r));
 	return r ? EXIT_FAILURE : EXIT_SUCCESS;
 }
 
