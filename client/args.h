@@ -21,22 +21,4 @@ rcclx_result args_config(const void *given, void *config, size_t bytes, const ch
 /** args_text() - NULL or UTF-8 of at most @max bytes without control characters */
 rcclx_result args_text(const char *text, size_t max, const char *name);
 
-/* The arguments of a reduction over equal counts. */
-struct args_reduction {
-	const void *send;
-	const void *recv;
-	uint64_t count;
-	uint32_t dtype;
-	uint32_t op;
-	const void *scalar;
-};
-
-/**
- * args_reduction() - may they be used?
- * @function: "rcclx_all_reduce", for the text
- * @bytes_p:  receives count times the size of an element
- */
-rcclx_result args_reduction(
-	const char *function, const struct args_reduction *args, uint64_t *bytes_p);
-
 #endif

@@ -184,6 +184,7 @@ rcclx_result rcclx_comm_create(struct rcclx_client *client, const struct rcclx_u
 	if (!comm)
 		return err_set(RCCLX_ERR_NO_MEMORY, "rcclx_comm_create: out of memory");
 	comm->client = client;
+	comm->id = *id;
 	comm->rank = rank;
 	comm->n_ranks = n_ranks;
 	comm->spin_ns = us * 1000;

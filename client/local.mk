@@ -16,18 +16,24 @@ librx_client_la_SOURCES = \
 	client/args_coll.h \
 	client/bounce.c \
 	client/bounce.h \
+	client/call.c \
+	client/call.h \
 	client/coll.c \
+	client/coll_v.c \
 	client/comm.c \
 	client/comm.h \
 	client/comm_state.c \
 	client/conn.c \
 	client/conn.h \
+	client/derive.c \
 	client/dial.c \
 	client/dial.h \
 	client/err.c \
 	client/err.h \
 	client/fork_guard.c \
 	client/fork_guard.h \
+	client/group.c \
+	client/group.h \
 	client/import.c \
 	client/import.h \
 	$(inline_sources) \
@@ -35,9 +41,13 @@ librx_client_la_SOURCES = \
 	client/mem.h \
 	client/op.c \
 	client/op.h \
+	client/placement.c \
+	client/placement.h \
 	client/session.c \
 	client/session.h \
-	client/version.c
+	client/version.c \
+	client/vparts.c \
+	client/vparts.h
 librx_client_la_LIBADD = librx_proto.la librx_kernels.la librx_shm.la
 
 lib_LTLIBRARIES += librcclx.la

@@ -9,6 +9,7 @@
 
 #include "comm.h"
 #include "err.h"
+#include "placement.h"
 #include "session.h"
 #include "../shm/rx_clock.h"
 #include "../shm/rx_wake.h"
@@ -28,12 +29,11 @@
 #define NAMED_MAX      8u
 
 struct rcclx_op {
+	struct op_parts *parts;  /* several operations in one: nothing else of this is used then */
 	struct rcclx_comm *comm; /* not to be used once abandoned */
 	struct rcclx_client *client;
 	struct rx_op_sig sig;
-	struct bounce bounce;
-	void *recv;
-	uint64_t copy_back; /* bytes from the bounce memory to recv; 0: none */
+	struct placement placement;
 	/* Under the queue's lock until completed. */
 	bool completed; /* cqe is there */
 	bool abandoned; /* the caller has freed it */
@@ -138,7 +138,7 @@ static void free_abandoned(struct rcclx_client *client, struct rcclx_op *op)
 	while (op) {
 		struct rcclx_op *next = op->next;
 
-		bounce_put(client, &op->bounce);
+		placement_end(client, &op->placement);
 		free(op);
 		op = next;
 	}
@@ -160,42 +160,6 @@ static bool reap(struct rcclx_op *op)
 }
 
 /* ---- submitting ---- */
-
-/* Where the daemon finds the data: in the caller's memory if it can, else in bounce memory. */
-static rcclx_result place(struct rcclx_op *op, const struct op_request *request, struct rx_sqe *sqe)
-{
-	struct rcclx_client *client = op->client;
-	struct mem_ref send = {0};
-	struct mem_ref recv = {0};
-	bool send_known = mem_find(client, request->send, request->bytes, &send);
-	bool recv_known = mem_find(client, request->recv, request->bytes, &recv);
-
-	if (!recv_known) {
-		rcclx_result r = bounce_get(client, request->bytes, &op->bounce);
-
-		if (r != RCCLX_OK)
-			return r;
-		recv = (struct mem_ref){
-			.handle = op->bounce.handle,
-			.offset = op->bounce.offset,
-		};
-		op->recv = request->recv;
-		op->copy_back = request->bytes;
-	}
-	/* In place from here on: what is sent may lie where the result comes. */
-	if (!send_known) {
-		void *to = recv_known ? request->recv : op->bounce.addr;
-
-		if (to != request->send)
-			memcpy(to, request->send, request->bytes);
-		send = recv;
-	}
-	sqe->send_region = send.handle;
-	sqe->send_offset = send.offset;
-	sqe->recv_region = recv.handle;
-	sqe->recv_offset = recv.offset;
-	return RCCLX_OK;
-}
 
 /* Call with the lock held. -EAGAIN: the ring is full; -ENOSPC: so many in flight. */
 static int submit_locked(
@@ -277,12 +241,11 @@ rcclx_result op_start(
 	op->comm = comm;
 	op->client = comm->client;
 	op->sig = request->sig;
-	if (request->bytes > 0)
-		r = place(op, request, &sqe);
+	r = placement_begin(op->client, request, &op->placement, &sqe);
 	if (r == RCCLX_OK)
 		r = submit(op, &sqe);
 	if (r != RCCLX_OK) {
-		bounce_put(op->client, &op->bounce);
+		placement_end(op->client, &op->placement);
 		free(op);
 		return r;
 	}
@@ -372,8 +335,7 @@ static rcclx_result finish_completed(struct rcclx_op *op)
 {
 	if (op->cqe.result != RCCLX_OK)
 		return finish(op, completed_error(op));
-	if (op->copy_back > 0)
-		memcpy(op->recv, op->bounce.addr, op->copy_back);
+	placement_collect(&op->placement);
 	return finish(op, RCCLX_OK);
 }
 
@@ -434,16 +396,101 @@ static rcclx_result wait_until(struct rcclx_op *op, uint64_t deadline_ns)
 	}
 }
 
+/* ---- several in one ---- */
+
+struct op_parts {
+	uint32_t n;
+	rcclx_result started; /* first error of starting them, with its text */
+	char why[512];
+	struct rcclx_op *ops[];
+};
+
+struct op_parts *op_parts_new(uint32_t n_max)
+{
+	return calloc(1, sizeof(struct op_parts) + n_max * sizeof(struct rcclx_op *));
+}
+
+void op_parts_add(struct op_parts *parts, struct rcclx_op *op)
+{
+	parts->ops[parts->n++] = op;
+}
+
+rcclx_result op_parts_join(struct op_parts *parts, rcclx_result started, struct rcclx_op **op_p)
+{
+	struct rcclx_op *op = NULL;
+
+	if (started != RCCLX_OK && parts->n == 0) {
+		free(parts);
+		return started;
+	}
+	/* What is started cannot be taken back: there has to be something to wait for. */
+	op = parts->n == 1 && started == RCCLX_OK ? parts->ops[0] : calloc(1, sizeof(*op));
+	if (!op)
+		return err_set(RCCLX_ERR_NO_MEMORY, "out of memory for an operation");
+	if (parts->n == 1 && started == RCCLX_OK) {
+		free(parts);
+		*op_p = op;
+		return RCCLX_OK;
+	}
+	parts->started = started;
+	if (started != RCCLX_OK)
+		(void)snprintf(parts->why, sizeof(parts->why), "%s", rcclx_last_error());
+	op->parts = parts;
+	*op_p = op;
+	return RCCLX_OK;
+}
+
+static bool is_finished(const struct rcclx_op *op)
+{
+	if (!op->parts)
+		return op->finished;
+	for (uint32_t i = 0; i < op->parts->n; i++)
+		if (!op->parts->ops[i]->finished)
+			return false;
+	return true;
+}
+
+/* Of finished parts: the first error, in the order of the calls. */
+static rcclx_result parts_result(const struct op_parts *parts)
+{
+	if (parts->started != RCCLX_OK)
+		return err_set(parts->started, "%s", parts->why);
+	for (uint32_t i = 0; i < parts->n; i++)
+		if (parts->ops[i]->result != RCCLX_OK)
+			return again(parts->ops[i]);
+	return RCCLX_OK;
+}
+
+static rcclx_result wait_any(struct rcclx_op *op, uint64_t deadline_ns)
+{
+	if (!op->parts)
+		return wait_until(op, deadline_ns);
+	for (uint32_t i = 0; i < op->parts->n; i++) {
+		rcclx_result r = wait_until(op->parts->ops[i], deadline_ns);
+
+		if (!op->parts->ops[i]->finished)
+			return r;
+	}
+	return parts_result(op->parts);
+}
+
+static rcclx_result usable(const struct rcclx_op *op)
+{
+	if (!op->parts)
+		return session_usable(op->client);
+	return op->parts->n > 0 ? session_usable(op->parts->ops[0]->client) : RCCLX_OK;
+}
+
 rcclx_result rcclx_op_wait(struct rcclx_op *op, uint64_t timeout_ns)
 {
 	rcclx_result r = RCCLX_OK;
 
 	if (!op)
 		return err_set(RCCLX_ERR_INVALID, "rcclx_op_wait: op is NULL");
-	r = session_usable(op->client);
+	r = usable(op);
 	if (r != RCCLX_OK)
 		return r;
-	return wait_until(op, timeout_ns == 0 ? 0 : rx_deadline_ns(timeout_ns));
+	return wait_any(op, timeout_ns == 0 ? 0 : rx_deadline_ns(timeout_ns));
 }
 
 rcclx_result rcclx_op_test(struct rcclx_op *op)
@@ -466,7 +513,21 @@ static void dispose(struct rcclx_op *op)
 	/* Else whoever takes its completion frees it, or the end of the session. */
 	if (!completed)
 		return;
-	bounce_put(op->client, &op->bounce);
+	placement_end(op->client, &op->placement);
+	free(op);
+}
+
+static void dispose_any(struct rcclx_op *op)
+{
+	struct op_parts *parts = op->parts;
+
+	if (!parts) {
+		dispose(op);
+		return;
+	}
+	for (uint32_t i = 0; i < parts->n; i++)
+		dispose(parts->ops[i]);
+	free(parts);
 	free(op);
 }
 
@@ -476,16 +537,16 @@ rcclx_result rcclx_op_free(struct rcclx_op *op)
 
 	if (!op)
 		return RCCLX_OK;
-	r = session_usable(op->client);
+	r = usable(op);
 	if (r != RCCLX_OK)
 		return r;
-	if (!op->finished)
-		(void)wait_until(op, 0);
-	if (!op->finished)
+	if (!is_finished(op))
+		(void)wait_any(op, 0);
+	if (!is_finished(op))
 		return err_set(RCCLX_ERR_BUSY,
 			"rcclx_op_free: the operation is not complete; wait for it, or abort the "
 			"communicator");
-	dispose(op);
+	dispose_any(op);
 	return RCCLX_OK;
 }
 
@@ -548,17 +609,27 @@ static rcclx_result give_up(struct rcclx_op *op)
 			what, others));
 }
 
-rcclx_result op_run(struct rcclx_comm *comm, const struct op_request *request, uint64_t timeout_ns)
+static rcclx_result give_up_any(struct rcclx_op *op)
 {
-	uint64_t deadline_ns = timeout_ns == 0 ? RX_FOREVER : rx_deadline_ns(timeout_ns);
-	struct rcclx_op *op = NULL;
-	rcclx_result r = op_start(comm, request, &op);
+	struct op_parts *parts = op->parts;
 
-	if (r != RCCLX_OK)
-		return r;
-	r = wait_until(op, deadline_ns);
-	if (!op->finished)
-		r = give_up(op);
-	dispose(op);
+	if (!parts)
+		return give_up(op);
+	/* The first that misses its time aborts its communicator; others of it end with that. */
+	for (uint32_t i = 0; i < parts->n; i++) {
+		(void)wait_until(parts->ops[i], 0);
+		if (!parts->ops[i]->finished)
+			(void)give_up(parts->ops[i]);
+	}
+	return parts_result(parts);
+}
+
+rcclx_result op_finish(struct rcclx_op *op, uint64_t timeout_ns)
+{
+	rcclx_result r = wait_any(op, timeout_ns == 0 ? RX_FOREVER : rx_deadline_ns(timeout_ns));
+
+	if (!is_finished(op))
+		r = give_up_any(op);
+	dispose_any(op);
 	return r;
 }

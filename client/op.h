@@ -39,7 +39,8 @@ struct op_request {
 	uint64_t imm;
 	const void *send;
 	void *recv;
-	uint64_t bytes; /* of each buffer; 0: no data */
+	uint64_t send_bytes; /* 0: the buffer is not looked at */
+	uint64_t recv_bytes;
 };
 
 /** op_start() - submit; *op_p is the caller's until rcclx_op_free() */
@@ -47,9 +48,25 @@ rcclx_result op_start(
 	struct rcclx_comm *comm, const struct op_request *request, struct rcclx_op **op_p);
 
 /**
- * op_run() - submit, wait and free
- * @timeout_ns: 0: no limit. When it passes, the communicator is aborted.
+ * op_finish() - wait and free: the end of a blocking call
+ * @timeout_ns: 0: no limit. When it passes, the communicators concerned are aborted.
  */
-rcclx_result op_run(struct rcclx_comm *comm, const struct op_request *request, uint64_t timeout_ns);
+rcclx_result op_finish(struct rcclx_op *op, uint64_t timeout_ns);
+
+/* Several operations that are waited for as one: groups, variable collectives. */
+struct op_parts;
+
+/** op_parts_new() - for at most @n_max operations; NULL: no memory */
+struct op_parts *op_parts_new(uint32_t n_max);
+
+/** op_parts_add() - hand over a started operation */
+void op_parts_add(struct op_parts *parts, struct rcclx_op *op);
+
+/**
+ * op_parts_join() - make one operation of them; @parts is consumed
+ * @started: how starting them went; its text is set. The operation will end with it at the latest.
+ * Return: RCCLX_OK and *op_p; @started when nothing was started; RCCLX_ERR_NO_MEMORY.
+ */
+rcclx_result op_parts_join(struct op_parts *parts, rcclx_result started, struct rcclx_op **op_p);
 
 #endif

@@ -30,6 +30,8 @@ extern "C" {
 /** No limit, where a function takes a timeout in nanoseconds. */
 #define RCCLX_FOREVER         UINT64_MAX
 #define RCCLX_UNIQUE_ID_BYTES 128
+/** Color of ranks that are in no part of rcclx_comm_split(). */
+#define RCCLX_NO_COLOR (-1)
 
 struct rcclx_client; /* a connection to rcclxd */
 struct rcclx_comm;   /* one rank's membership in a communicator */
@@ -276,6 +278,56 @@ RCCLX_API uint32_t rcclx_comm_rank(const struct rcclx_comm *comm);
  */
 RCCLX_API uint32_t rcclx_comm_size(const struct rcclx_comm *comm);
 
+/**
+ * rcclx_comm_split() - divide a communicator into several
+ * @comm:   communicator; it goes on
+ * @color:  ranks with the same color form a new communicator; RCCLX_NO_COLOR: be in none
+ * @key:    order of the ranks in the new one; equal keys: as in @comm
+ * @config: of the new one; NULL: defaults
+ * @comm_p: receives the new communicator, NULL for RCCLX_NO_COLOR
+ *
+ * A collective of @comm: all ranks call it.
+ *
+ * Thread safety: as rcclx_all_reduce(), on @comm.
+ * Return: as rcclx_all_reduce() and rcclx_comm_create().
+ * Since: 0.1
+ */
+RCCLX_API rcclx_result rcclx_comm_split(struct rcclx_comm *comm, int32_t color, int32_t key,
+	const struct rcclx_comm_config *config, struct rcclx_comm **comm_p);
+
+/**
+ * rcclx_comm_duplicate() - a new communicator of the same ranks
+ * @comm:   communicator; it goes on
+ * @config: of the new one; NULL: defaults
+ * @comm_p: receives the new communicator
+ *
+ * All ranks of @comm call it.
+ *
+ * Thread safety: as rcclx_all_reduce(), on @comm.
+ * Return: as rcclx_comm_create().
+ * Since: 0.1
+ */
+RCCLX_API rcclx_result rcclx_comm_duplicate(struct rcclx_comm *comm,
+	const struct rcclx_comm_config *config, struct rcclx_comm **comm_p);
+
+/**
+ * rcclx_comm_shrink() - a new communicator without some ranks
+ * @comm:       communicator; may have failed or be aborted; still to be destroyed
+ * @excluded:   ranks to leave out, the same on all callers; NULL when @n_excluded is 0
+ * @n_excluded: number of them
+ * @config:     of the new one; NULL: defaults
+ * @comm_p:     receives the new communicator; ranks keep their order
+ *
+ * Ranks that have died or left are left out as well. All others call it; none of the excluded does.
+ *
+ * Thread safety: as rcclx_all_reduce(), on @comm.
+ * Return: as rcclx_comm_create(); RCCLX_ERR_INVALID a rank out of range, or the own one is
+ * excluded; RCCLX_ERR_TIMEOUT callers disagree about who is excluded, or one more has died. Since:
+ * 0.1
+ */
+RCCLX_API rcclx_result rcclx_comm_shrink(struct rcclx_comm *comm, const uint32_t *excluded,
+	uint32_t n_excluded, const struct rcclx_comm_config *config, struct rcclx_comm **comm_p);
+
 /* ---- memory ---- */
 
 /**
@@ -396,6 +448,212 @@ RCCLX_API rcclx_result rcclx_barrier(
 	struct rcclx_comm *comm, const struct rcclx_call_config *config);
 
 /**
+ * rcclx_all_gather() - every rank gets every rank's elements
+ * @comm:   communicator
+ * @send:   @count elements
+ * @recv:   size * @count elements: rank r's at r * @count; in place: @send is
+ *          @recv + rank * @count elements
+ * @count:  elements per rank, >= 0, the same on all ranks
+ * @dtype:  data type; data is only moved
+ * @config: NULL: defaults
+ *
+ * Thread safety, Return: as rcclx_all_reduce().
+ * Since: 0.1
+ */
+RCCLX_API rcclx_result rcclx_all_gather(struct rcclx_comm *comm, const void *send, void *recv,
+	uint64_t count, uint32_t dtype, const struct rcclx_call_config *config);
+
+/**
+ * rcclx_reduce_scatter() - reduce, and leave one block of the result on each rank
+ * @comm:   communicator
+ * @send:   size * @count elements; block r is for rank r
+ * @recv:   @count elements; in place: @send + rank * @count elements
+ * @count:  elements per block, >= 0, the same on all ranks
+ * @dtype:  data type
+ * @op:     reduction
+ * @config: NULL: defaults
+ *
+ * Bits as rcclx_all_reduce() would give.
+ *
+ * Thread safety, Return: as rcclx_all_reduce().
+ * Since: 0.1
+ */
+RCCLX_API rcclx_result rcclx_reduce_scatter(struct rcclx_comm *comm, const void *send, void *recv,
+	uint64_t count, uint32_t dtype, uint32_t op, const struct rcclx_call_config *config);
+
+/**
+ * rcclx_all_to_all() - every rank sends a different block to every rank
+ * @comm:   communicator
+ * @send:   size * @count elements; block r is for rank r
+ * @recv:   size * @count elements; block r is from rank r; must not overlap @send
+ * @count:  elements per block, >= 0, the same on all ranks
+ * @dtype:  data type; data is only moved
+ * @config: NULL: defaults
+ *
+ * Thread safety, Return: as rcclx_all_reduce().
+ * Since: 0.1
+ */
+RCCLX_API rcclx_result rcclx_all_to_all(struct rcclx_comm *comm, const void *send, void *recv,
+	uint64_t count, uint32_t dtype, const struct rcclx_call_config *config);
+
+/**
+ * rcclx_broadcast() - every rank gets the root's elements
+ * @comm:   communicator
+ * @send:   @count elements on the root; not looked at elsewhere
+ * @recv:   @count elements; on the root it may equal @send (in place)
+ * @count:  elements, >= 0, the same on all ranks
+ * @dtype:  data type; data is only moved
+ * @root:   rank that has the data, the same on all ranks
+ * @config: NULL: defaults
+ *
+ * Thread safety, Return: as rcclx_all_reduce().
+ * Since: 0.1
+ */
+RCCLX_API rcclx_result rcclx_broadcast(struct rcclx_comm *comm, const void *send, void *recv,
+	uint64_t count, uint32_t dtype, uint32_t root, const struct rcclx_call_config *config);
+
+/**
+ * rcclx_reduce() - reduce to one rank
+ * @comm:   communicator
+ * @send:   @count elements
+ * @recv:   @count elements on the root, may equal @send (in place); not looked at elsewhere
+ * @count:  elements, >= 0, the same on all ranks
+ * @dtype:  data type
+ * @op:     reduction
+ * @root:   rank that gets the result, the same on all ranks
+ * @config: NULL: defaults
+ *
+ * Bits as rcclx_all_reduce() would give.
+ *
+ * Thread safety, Return: as rcclx_all_reduce().
+ * Since: 0.1
+ */
+RCCLX_API rcclx_result rcclx_reduce(struct rcclx_comm *comm, const void *send, void *recv,
+	uint64_t count, uint32_t dtype, uint32_t op, uint32_t root,
+	const struct rcclx_call_config *config);
+
+/**
+ * rcclx_gather() - one rank gets every rank's elements
+ * @comm:   communicator
+ * @send:   @count elements; in place on the root: @recv + root * @count elements
+ * @recv:   size * @count elements on the root, rank r's at r * @count; not looked at elsewhere
+ * @count:  elements per rank, >= 0, the same on all ranks
+ * @dtype:  data type; data is only moved
+ * @root:   rank that gets the data, the same on all ranks
+ * @config: NULL: defaults
+ *
+ * Thread safety, Return: as rcclx_all_reduce().
+ * Since: 0.1
+ */
+RCCLX_API rcclx_result rcclx_gather(struct rcclx_comm *comm, const void *send, void *recv,
+	uint64_t count, uint32_t dtype, uint32_t root, const struct rcclx_call_config *config);
+
+/**
+ * rcclx_scatter() - one rank sends a different block to every rank
+ * @comm:   communicator
+ * @send:   size * @count elements on the root, block r is for rank r; not looked at elsewhere
+ * @recv:   @count elements; in place on the root: @send + root * @count elements
+ * @count:  elements per block, >= 0, the same on all ranks
+ * @dtype:  data type; data is only moved
+ * @root:   rank that has the data, the same on all ranks
+ * @config: NULL: defaults
+ *
+ * Thread safety, Return: as rcclx_all_reduce().
+ * Since: 0.1
+ */
+RCCLX_API rcclx_result rcclx_scatter(struct rcclx_comm *comm, const void *send, void *recv,
+	uint64_t count, uint32_t dtype, uint32_t root, const struct rcclx_call_config *config);
+
+/**
+ * rcclx_all_gather_v() - all-gather with a different number of elements from each rank
+ * @comm:   communicator
+ * @send:   counts[rank] elements; in place: @recv + displs[rank] elements
+ * @recv:   rank r's counts[r] elements at displs[r]
+ * @counts: elements of each rank, size of them, the same on all ranks
+ * @displs: where they go, elements from @recv; size of them, not overlapping; may differ by rank
+ * @dtype:  data type; data is only moved
+ * @config: NULL: defaults
+ *
+ * Thread safety, Return: as rcclx_all_reduce().
+ * Since: 0.1
+ */
+RCCLX_API rcclx_result rcclx_all_gather_v(struct rcclx_comm *comm, const void *send, void *recv,
+	const uint64_t *counts, const uint64_t *displs, uint32_t dtype,
+	const struct rcclx_call_config *config);
+
+/**
+ * rcclx_reduce_scatter_v() - reduce-scatter with blocks of different lengths
+ * @comm:   communicator
+ * @send:   all blocks, one behind the other
+ * @recv:   counts[rank] elements; in place: this rank's block in @send
+ * @counts: elements of each block, size of them, the same on all ranks
+ * @dtype:  data type
+ * @op:     reduction
+ * @config: NULL: defaults
+ *
+ * Thread safety, Return: as rcclx_all_reduce().
+ * Since: 0.1
+ */
+RCCLX_API rcclx_result rcclx_reduce_scatter_v(struct rcclx_comm *comm, const void *send, void *recv,
+	const uint64_t *counts, uint32_t dtype, uint32_t op,
+	const struct rcclx_call_config *config);
+
+/**
+ * rcclx_all_to_all_v() - all-to-all with a different number of elements for each pair
+ * @comm:        communicator
+ * @send:        block r, for rank r: send_counts[r] elements at send_displs[r]
+ * @send_counts: size of them, elements
+ * @send_displs: size of them, elements from @send
+ * @recv:        block r, from rank r: recv_counts[r] elements at recv_displs[r]; no overlap with
+ * @send
+ * @recv_counts: size of them; what rank r's send_counts say for this rank
+ * @recv_displs: size of them, elements from @recv; blocks must not overlap
+ * @dtype:       data type; data is only moved
+ * @config:      NULL: defaults
+ *
+ * Thread safety, Return: as rcclx_all_reduce().
+ * Since: 0.1
+ */
+RCCLX_API rcclx_result rcclx_all_to_all_v(struct rcclx_comm *comm, const void *send,
+	const uint64_t *send_counts, const uint64_t *send_displs, void *recv,
+	const uint64_t *recv_counts, const uint64_t *recv_displs, uint32_t dtype,
+	const struct rcclx_call_config *config);
+
+/**
+ * rcclx_send() - send elements to one rank
+ * @comm:   communicator
+ * @send:   @count elements
+ * @count:  elements, >= 0; what the peer's rcclx_recv() says
+ * @dtype:  data type, the same on both sides
+ * @peer:   the receiving rank, may be the own one (inside a group)
+ * @config: NULL: defaults; RCCLX_EXECUTOR_INLINE is refused
+ *
+ * Returns when the peer has received. Sends to one peer match its receives from this rank in order.
+ * Exchanges in both directions belong in a group, or they deadlock.
+ *
+ * Thread safety: as rcclx_all_reduce().
+ * Return: as rcclx_all_reduce(); RCCLX_ERR_MISMATCH: the peer's receive has another count or type.
+ * Since: 0.1
+ */
+RCCLX_API rcclx_result rcclx_send(struct rcclx_comm *comm, const void *send, uint64_t count,
+	uint32_t dtype, uint32_t peer, const struct rcclx_call_config *config);
+
+/**
+ * rcclx_recv() - receive elements from one rank
+ * @comm:   communicator
+ * @recv:   @count elements
+ * @count:  elements, >= 0
+ * @dtype:  data type
+ * @peer:   the sending rank
+ * @config: NULL: defaults; RCCLX_EXECUTOR_INLINE is refused
+ *
+ * Thread safety, Return: as rcclx_send().
+ * Since: 0.1
+ */
+RCCLX_API rcclx_result rcclx_recv(struct rcclx_comm *comm, void *recv, uint64_t count,
+	uint32_t dtype, uint32_t peer, const struct rcclx_call_config *config);
+
+/**
  * rcclx_all_reduce_start() - start an allreduce that the daemon executes
  * @comm:   communicator
  * @send:   as for rcclx_all_reduce(); not to be written until the operation is done
@@ -430,6 +688,246 @@ RCCLX_API rcclx_result rcclx_all_reduce_start(struct rcclx_comm *comm, const voi
  */
 RCCLX_API rcclx_result rcclx_barrier_start(
 	struct rcclx_comm *comm, const struct rcclx_call_config *config, struct rcclx_op **op_p);
+
+/**
+ * rcclx_all_gather_start() - rcclx_all_gather(), executed by the daemon
+ * @comm:          as for rcclx_all_gather()
+ * @send:          as for rcclx_all_gather()
+ * @recv:          as for rcclx_all_gather()
+ * @count:         as for rcclx_all_gather()
+ * @dtype:         as for rcclx_all_gather()
+ * @config:        as for rcclx_all_gather()
+ * @op_p:         receives the operation; end it with rcclx_op_free()
+ *
+ * Returns at once; both buffers belong to the operation until it is done.
+ *
+ * Thread safety, Return: as rcclx_all_reduce_start().
+ * Since: 0.1
+ */
+RCCLX_API rcclx_result rcclx_all_gather_start(struct rcclx_comm *comm, const void *send, void *recv,
+	uint64_t count, uint32_t dtype, const struct rcclx_call_config *config,
+	struct rcclx_op **op_p);
+
+/**
+ * rcclx_reduce_scatter_start() - rcclx_reduce_scatter(), executed by the daemon
+ * @comm:          as for rcclx_reduce_scatter()
+ * @send:          as for rcclx_reduce_scatter()
+ * @recv:          as for rcclx_reduce_scatter()
+ * @count:         as for rcclx_reduce_scatter()
+ * @dtype:         as for rcclx_reduce_scatter()
+ * @op:            as for rcclx_reduce_scatter()
+ * @config:        as for rcclx_reduce_scatter()
+ * @op_p:         receives the operation; end it with rcclx_op_free()
+ *
+ * Returns at once; both buffers belong to the operation until it is done.
+ *
+ * Thread safety, Return: as rcclx_all_reduce_start().
+ * Since: 0.1
+ */
+RCCLX_API rcclx_result rcclx_reduce_scatter_start(struct rcclx_comm *comm, const void *send,
+	void *recv, uint64_t count, uint32_t dtype, uint32_t op,
+	const struct rcclx_call_config *config, struct rcclx_op **op_p);
+
+/**
+ * rcclx_all_to_all_start() - rcclx_all_to_all(), executed by the daemon
+ * @comm:          as for rcclx_all_to_all()
+ * @send:          as for rcclx_all_to_all()
+ * @recv:          as for rcclx_all_to_all()
+ * @count:         as for rcclx_all_to_all()
+ * @dtype:         as for rcclx_all_to_all()
+ * @config:        as for rcclx_all_to_all()
+ * @op_p:         receives the operation; end it with rcclx_op_free()
+ *
+ * Returns at once; both buffers belong to the operation until it is done.
+ *
+ * Thread safety, Return: as rcclx_all_reduce_start().
+ * Since: 0.1
+ */
+RCCLX_API rcclx_result rcclx_all_to_all_start(struct rcclx_comm *comm, const void *send, void *recv,
+	uint64_t count, uint32_t dtype, const struct rcclx_call_config *config,
+	struct rcclx_op **op_p);
+
+/**
+ * rcclx_broadcast_start() - rcclx_broadcast(), executed by the daemon
+ * @comm:          as for rcclx_broadcast()
+ * @send:          as for rcclx_broadcast()
+ * @recv:          as for rcclx_broadcast()
+ * @count:         as for rcclx_broadcast()
+ * @dtype:         as for rcclx_broadcast()
+ * @root:          as for rcclx_broadcast()
+ * @config:        as for rcclx_broadcast()
+ * @op_p:         receives the operation; end it with rcclx_op_free()
+ *
+ * Returns at once; both buffers belong to the operation until it is done.
+ *
+ * Thread safety, Return: as rcclx_all_reduce_start().
+ * Since: 0.1
+ */
+RCCLX_API rcclx_result rcclx_broadcast_start(struct rcclx_comm *comm, const void *send, void *recv,
+	uint64_t count, uint32_t dtype, uint32_t root, const struct rcclx_call_config *config,
+	struct rcclx_op **op_p);
+
+/**
+ * rcclx_reduce_start() - rcclx_reduce(), executed by the daemon
+ * @comm:          as for rcclx_reduce()
+ * @send:          as for rcclx_reduce()
+ * @recv:          as for rcclx_reduce()
+ * @count:         as for rcclx_reduce()
+ * @dtype:         as for rcclx_reduce()
+ * @op:            as for rcclx_reduce()
+ * @root:          as for rcclx_reduce()
+ * @config:        as for rcclx_reduce()
+ * @op_p:         receives the operation; end it with rcclx_op_free()
+ *
+ * Returns at once; both buffers belong to the operation until it is done.
+ *
+ * Thread safety, Return: as rcclx_all_reduce_start().
+ * Since: 0.1
+ */
+RCCLX_API rcclx_result rcclx_reduce_start(struct rcclx_comm *comm, const void *send, void *recv,
+	uint64_t count, uint32_t dtype, uint32_t op, uint32_t root,
+	const struct rcclx_call_config *config, struct rcclx_op **op_p);
+
+/**
+ * rcclx_gather_start() - rcclx_gather(), executed by the daemon
+ * @comm:          as for rcclx_gather()
+ * @send:          as for rcclx_gather()
+ * @recv:          as for rcclx_gather()
+ * @count:         as for rcclx_gather()
+ * @dtype:         as for rcclx_gather()
+ * @root:          as for rcclx_gather()
+ * @config:        as for rcclx_gather()
+ * @op_p:         receives the operation; end it with rcclx_op_free()
+ *
+ * Returns at once; both buffers belong to the operation until it is done.
+ *
+ * Thread safety, Return: as rcclx_all_reduce_start().
+ * Since: 0.1
+ */
+RCCLX_API rcclx_result rcclx_gather_start(struct rcclx_comm *comm, const void *send, void *recv,
+	uint64_t count, uint32_t dtype, uint32_t root, const struct rcclx_call_config *config,
+	struct rcclx_op **op_p);
+
+/**
+ * rcclx_scatter_start() - rcclx_scatter(), executed by the daemon
+ * @comm:          as for rcclx_scatter()
+ * @send:          as for rcclx_scatter()
+ * @recv:          as for rcclx_scatter()
+ * @count:         as for rcclx_scatter()
+ * @dtype:         as for rcclx_scatter()
+ * @root:          as for rcclx_scatter()
+ * @config:        as for rcclx_scatter()
+ * @op_p:         receives the operation; end it with rcclx_op_free()
+ *
+ * Returns at once; both buffers belong to the operation until it is done.
+ *
+ * Thread safety, Return: as rcclx_all_reduce_start().
+ * Since: 0.1
+ */
+RCCLX_API rcclx_result rcclx_scatter_start(struct rcclx_comm *comm, const void *send, void *recv,
+	uint64_t count, uint32_t dtype, uint32_t root, const struct rcclx_call_config *config,
+	struct rcclx_op **op_p);
+
+/**
+ * rcclx_all_gather_v_start() - rcclx_all_gather_v(), executed by the daemon
+ * @comm:          as for rcclx_all_gather_v()
+ * @send:          as for rcclx_all_gather_v()
+ * @recv:          as for rcclx_all_gather_v()
+ * @counts:        as for rcclx_all_gather_v()
+ * @displs:        as for rcclx_all_gather_v()
+ * @dtype:         as for rcclx_all_gather_v()
+ * @config:        as for rcclx_all_gather_v()
+ * @op_p:         receives the operation; end it with rcclx_op_free()
+ *
+ * Returns at once; both buffers belong to the operation until it is done.
+ *
+ * Thread safety, Return: as rcclx_all_reduce_start().
+ * Since: 0.1
+ */
+RCCLX_API rcclx_result rcclx_all_gather_v_start(struct rcclx_comm *comm, const void *send,
+	void *recv, const uint64_t *counts, const uint64_t *displs, uint32_t dtype,
+	const struct rcclx_call_config *config, struct rcclx_op **op_p);
+
+/**
+ * rcclx_reduce_scatter_v_start() - rcclx_reduce_scatter_v(), executed by the daemon
+ * @comm:          as for rcclx_reduce_scatter_v()
+ * @send:          as for rcclx_reduce_scatter_v()
+ * @recv:          as for rcclx_reduce_scatter_v()
+ * @counts:        as for rcclx_reduce_scatter_v()
+ * @dtype:         as for rcclx_reduce_scatter_v()
+ * @op:            as for rcclx_reduce_scatter_v()
+ * @config:        as for rcclx_reduce_scatter_v()
+ * @op_p:         receives the operation; end it with rcclx_op_free()
+ *
+ * Returns at once; both buffers belong to the operation until it is done.
+ *
+ * Thread safety, Return: as rcclx_all_reduce_start().
+ * Since: 0.1
+ */
+RCCLX_API rcclx_result rcclx_reduce_scatter_v_start(struct rcclx_comm *comm, const void *send,
+	void *recv, const uint64_t *counts, uint32_t dtype, uint32_t op,
+	const struct rcclx_call_config *config, struct rcclx_op **op_p);
+
+/**
+ * rcclx_all_to_all_v_start() - rcclx_all_to_all_v(), executed by the daemon
+ * @comm:          as for rcclx_all_to_all_v()
+ * @send:          as for rcclx_all_to_all_v()
+ * @send_counts:   as for rcclx_all_to_all_v()
+ * @send_displs:   as for rcclx_all_to_all_v()
+ * @recv:          as for rcclx_all_to_all_v()
+ * @recv_counts:   as for rcclx_all_to_all_v()
+ * @recv_displs:   as for rcclx_all_to_all_v()
+ * @dtype:         as for rcclx_all_to_all_v()
+ * @config:        as for rcclx_all_to_all_v()
+ * @op_p:         receives the operation; end it with rcclx_op_free()
+ *
+ * Returns at once; both buffers belong to the operation until it is done.
+ *
+ * Thread safety, Return: as rcclx_all_reduce_start().
+ * Since: 0.1
+ */
+RCCLX_API rcclx_result rcclx_all_to_all_v_start(struct rcclx_comm *comm, const void *send,
+	const uint64_t *send_counts, const uint64_t *send_displs, void *recv,
+	const uint64_t *recv_counts, const uint64_t *recv_displs, uint32_t dtype,
+	const struct rcclx_call_config *config, struct rcclx_op **op_p);
+
+/**
+ * rcclx_send_start() - rcclx_send(), executed by the daemon
+ * @comm:          as for rcclx_send()
+ * @send:          as for rcclx_send()
+ * @count:         as for rcclx_send()
+ * @dtype:         as for rcclx_send()
+ * @peer:          as for rcclx_send()
+ * @config:        as for rcclx_send()
+ * @op_p:         receives the operation; end it with rcclx_op_free()
+ *
+ * Returns at once; both buffers belong to the operation until it is done.
+ *
+ * Thread safety, Return: as rcclx_all_reduce_start().
+ * Since: 0.1
+ */
+RCCLX_API rcclx_result rcclx_send_start(struct rcclx_comm *comm, const void *send, uint64_t count,
+	uint32_t dtype, uint32_t peer, const struct rcclx_call_config *config,
+	struct rcclx_op **op_p);
+
+/**
+ * rcclx_recv_start() - rcclx_recv(), executed by the daemon
+ * @comm:          as for rcclx_recv()
+ * @recv:          as for rcclx_recv()
+ * @count:         as for rcclx_recv()
+ * @dtype:         as for rcclx_recv()
+ * @peer:          as for rcclx_recv()
+ * @config:        as for rcclx_recv()
+ * @op_p:         receives the operation; end it with rcclx_op_free()
+ *
+ * Returns at once; both buffers belong to the operation until it is done.
+ *
+ * Thread safety, Return: as rcclx_all_reduce_start().
+ * Since: 0.1
+ */
+RCCLX_API rcclx_result rcclx_recv_start(struct rcclx_comm *comm, void *recv, uint64_t count,
+	uint32_t dtype, uint32_t peer, const struct rcclx_call_config *config,
+	struct rcclx_op **op_p);
 
 /**
  * rcclx_op_test() - is an operation done?
@@ -467,6 +965,45 @@ RCCLX_API rcclx_result rcclx_op_wait(struct rcclx_op *op, uint64_t timeout_ns);
  * Since: 0.1
  */
 RCCLX_API rcclx_result rcclx_op_free(struct rcclx_op *op);
+
+/* ---- groups ---- */
+
+/**
+ * rcclx_group_start() - collect the calls of this thread until the group ends
+ *
+ * Between here and the end of the group, blocking collectives, rcclx_send() and rcclx_recv() check
+ * their arguments, are kept, and return RCCLX_OK. At the end all are handed to the daemon before
+ * any is waited for: sends and receives in any order, several communicators, and several ranks of
+ * one communicator in one thread cannot block each other. Calls in groups match calls in groups,
+ * asynchronous calls, and calls with RCCLX_EXECUTOR_DAEMON. Arrays of variable collectives must
+ * live until the end of the group. Groups nest; the outermost counts.
+ *
+ * Thread safety: each thread has its own group.
+ * Return: RCCLX_OK.
+ * Since: 0.1
+ */
+RCCLX_API rcclx_result rcclx_group_start(void);
+
+/**
+ * rcclx_group_end() - execute the group's calls and wait for all of them
+ *
+ * Thread safety: of the thread that started the group.
+ * Return: RCCLX_OK; the first error, in the order of the calls (all others are executed or failed
+ *         too: none is left over); RCCLX_ERR_INVALID no group is open.
+ * Since: 0.1
+ */
+RCCLX_API rcclx_result rcclx_group_end(void);
+
+/**
+ * rcclx_group_end_start() - execute the group's calls without waiting for them
+ * @op_p: receives one operation for the whole group; end it with rcclx_op_free()
+ *
+ * Thread safety: of the thread that started the group.
+ * Return: RCCLX_OK; RCCLX_ERR_INVALID no group is open, or this one is inside another; why nothing
+ *         could be started.
+ * Since: 0.1
+ */
+RCCLX_API rcclx_result rcclx_group_end_start(struct rcclx_op **op_p);
 
 #ifdef __cplusplus
 }

@@ -4,13 +4,13 @@
  * provide is replaced by a table of regions here; the arena, the waiting and the algorithms are the
  * product's. Run under ThreadSanitizer it checks the ordering of all of it.
  */
-#define _GNU_SOURCE
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <cmocka.h>
 
+#include "../../client/err.h"
 #include "../../client/import.h"
 #include "../../client/inline/inline.h"
 #include "../../client/mem.h"

@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: MIT */
+#include "call.h"
+
+#include "args.h"
+#include "comm.h"
+#include "err.h"
+#include "group.h"
+#include "vparts.h"
+#include "../shm/rx_clock.h"
+
+#include <string.h>
+
+#define CALL_CONFIG_NAME "struct rcclx_call_config"
+
+rcclx_result call_config(const char *function, const struct rcclx_comm *comm,
+	const struct rcclx_call_config *given, struct rcclx_call_config *config_p)
+{
+	rcclx_result r = RCCLX_OK;
+
+	if (!comm)
+		return err_set(RCCLX_ERR_INVALID, "%s: comm is NULL", function);
+	*config_p = (struct rcclx_call_config)RCCLX_CALL_CONFIG_INIT;
+	r = args_config(given, config_p, sizeof(*config_p), CALL_CONFIG_NAME);
+	if (r != RCCLX_OK)
+		return r;
+	if (config_p->executor > RCCLX_EXECUTOR_DAEMON)
+		return err_set(RCCLX_ERR_INVALID,
+			"%s: executor is %u, expected RCCLX_EXECUTOR_AUTO (0), _INLINE (1) or "
+			"_DAEMON (2)",
+			function, config_p->executor);
+	return RCCLX_OK;
+}
+
+static bool is_p2p(uint8_t coll)
+{
+	return coll == RX_SEND || coll == RX_RECV;
+}
+
+rcclx_result call_prepare(struct rcclx_comm *comm, struct args_coll *args,
+	const struct rcclx_call_config *config, struct call *call_p)
+{
+	struct args_bytes bytes = {0};
+	struct call call = {.comm = comm};
+	rcclx_result r = call_config(args->function, comm, config, &call.config);
+
+	if (r != RCCLX_OK)
+		return r;
+	args->n_ranks = comm->n_ranks;
+	args->rank = comm->rank;
+	args->scalar = call.config.scalar;
+	if (is_p2p(args->coll) && call.config.executor == RCCLX_EXECUTOR_INLINE)
+		return err_set(RCCLX_ERR_INVALID,
+			"%s: RCCLX_EXECUTOR_INLINE is for collectives only; send and recv are "
+			"executed by the daemon",
+			args->function);
+	r = args_coll(args, &bytes);
+	if (r != RCCLX_OK)
+		return r;
+	call.request = (struct op_request){
+		.sig =
+			{
+				.coll = args->coll,
+				.dtype = (uint8_t)args->dtype,
+				.op = (uint8_t)args->op,
+				.root = args->root,
+				.count = args->count,
+			},
+		.send = bytes.send > 0 ? args->send : NULL,
+		.recv = bytes.recv > 0 ? args->recv : NULL,
+		.send_bytes = bytes.send,
+		.recv_bytes = bytes.recv,
+	};
+	if (rx_coll_reduces(args->coll) && args->op == RX_PREMUL_SUM)
+		memcpy(&call.request.imm, args->scalar, rx_dtype_size(args->dtype));
+	*call_p = call;
+	return RCCLX_OK;
+}
+
+static rcclx_result run_inline(const struct call *call)
+{
+	const struct op_request *request = &call->request;
+	const struct inline_call what = {
+		.sig = request->sig,
+		.send = request->send,
+		.recv = request->recv,
+		.imm = request->imm,
+		.deadline_ns = call->config.timeout_ns == 0
+				       ? RX_FOREVER
+				       : rx_deadline_ns(call->config.timeout_ns),
+		.v = call->v,
+	};
+
+	call->comm->opno++;
+	return inline_run(call->comm, &what);
+}
+
+rcclx_result call_start_now(const struct call *call, struct rcclx_op **op_p)
+{
+	rcclx_result r = comm_usable(call->comm);
+
+	if (r != RCCLX_OK)
+		return r;
+	if (rx_coll_is_v(call->request.sig.coll))
+		return vparts_start(call, op_p);
+	return op_start(call->comm, &call->request, op_p);
+}
+
+rcclx_result call_run(const struct call *call)
+{
+	struct rcclx_op *op = NULL;
+	rcclx_result r = RCCLX_OK;
+
+	if (group_is_open())
+		return group_add(call);
+	r = comm_usable(call->comm);
+	if (r != RCCLX_OK)
+		return r;
+	if (call->config.executor != RCCLX_EXECUTOR_DAEMON && !is_p2p(call->request.sig.coll))
+		return run_inline(call);
+	r = call_start_now(call, &op);
+	return r != RCCLX_OK ? r : op_finish(op, call->config.timeout_ns);
+}
+
+rcclx_result call_start(const char *function, const struct call *call, struct rcclx_op **op_p)
+{
+	if (!op_p)
+		return err_set(RCCLX_ERR_INVALID, "%s: op_p is NULL", function);
+	if (call->config.executor == RCCLX_EXECUTOR_INLINE)
+		return err_set(RCCLX_ERR_INVALID,
+			"%s: RCCLX_EXECUTOR_INLINE is for blocking calls only; a started operation "
+			"is executed by the daemon",
+			function);
+	if (group_is_open())
+		return err_set(RCCLX_ERR_INVALID,
+			"%s: a group is open in this thread; use the blocking calls in it, and "
+			"rcclx_group_end_start() to go on without waiting",
+			function);
+	return call_start_now(call, op_p);
+}

@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A thread's open group. At its end all calls are handed to the daemon before any of them is waited
+ * for, so that sends and receives, several communicators, and several ranks of one communicator in
+ * one thread cannot block each other. A call that cannot be started does not keep the others from
+ * being: their peers wait for them.
+ */
+#include "group.h"
+
+#include "comm.h"
+#include "err.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define GROUP_CALLS_MAX 65536u
+
+struct group {
+	uint32_t depth;
+	struct call *calls;
+	uint32_t n_calls;
+	uint32_t n_allocated;
+};
+
+static _Thread_local struct group group;
+
+bool group_is_open(void)
+{
+	return group.depth > 0;
+}
+
+static rcclx_result keep(const struct call *call)
+{
+	if (group.n_calls == group.n_allocated) {
+		uint32_t n = group.n_allocated ? 2 * group.n_allocated : 16;
+		struct call *calls = NULL;
+
+		if (n > GROUP_CALLS_MAX)
+			return err_set(RCCLX_ERR_LIMIT, "more than %u calls in one group",
+				GROUP_CALLS_MAX);
+		calls = reallocarray(group.calls, n, sizeof(*calls));
+		if (!calls)
+			return err_set(RCCLX_ERR_NO_MEMORY, "out of memory for a group");
+		group.calls = calls;
+		group.n_allocated = n;
+	}
+	group.calls[group.n_calls++] = *call;
+	return RCCLX_OK;
+}
+
+rcclx_result group_add(const struct call *call)
+{
+	if (call->config.executor == RCCLX_EXECUTOR_INLINE)
+		return err_set(RCCLX_ERR_INVALID,
+			"RCCLX_EXECUTOR_INLINE in a group: calls in groups are executed by the "
+			"daemon");
+	return keep(call);
+}
+
+rcclx_result rcclx_group_start(void)
+{
+	group.depth++;
+	return RCCLX_OK;
+}
+
+/* The longest limit of the calls; one without limit makes the group wait without. */
+static uint64_t timeout_of(const struct call *calls, uint32_t n)
+{
+	uint64_t longest = 0;
+
+	for (uint32_t i = 0; i < n; i++) {
+		if (calls[i].config.timeout_ns == 0)
+			return 0;
+		longest = rx_max_u64(longest, calls[i].config.timeout_ns);
+	}
+	return longest;
+}
+
+/* Start all; *parts_p holds those that started. The first error is returned. */
+static rcclx_result start_all(struct op_parts *parts, const struct call *calls, uint32_t n)
+{
+	rcclx_result first = RCCLX_OK;
+	char why[512] = "";
+
+	for (uint32_t i = 0; i < n; i++) {
+		struct rcclx_op *op = NULL;
+		rcclx_result r = call_start_now(&calls[i], &op);
+
+		if (r == RCCLX_OK) {
+			op_parts_add(parts, op);
+		} else if (first == RCCLX_OK) {
+			first = r;
+			(void)strncpy(why, rcclx_last_error(), sizeof(why) - 1);
+		}
+	}
+	return first == RCCLX_OK ? RCCLX_OK : err_set(first, "%s", why);
+}
+
+static rcclx_result end(struct rcclx_op **op_p, uint64_t *timeout_ns_p)
+{
+	struct call *calls = group.calls;
+	uint32_t n = group.n_calls;
+	struct op_parts *parts = NULL;
+	rcclx_result r = RCCLX_OK;
+
+	group.calls = NULL;
+	group.n_calls = group.n_allocated = 0;
+	*timeout_ns_p = timeout_of(calls, n);
+	parts = op_parts_new(n);
+	if (!parts) {
+		free(calls);
+		return err_set(RCCLX_ERR_NO_MEMORY, "out of memory for a group");
+	}
+	r = start_all(parts, calls, n);
+	free(calls);
+	return op_parts_join(parts, r, op_p);
+}
+
+static rcclx_result close_level(const char *function)
+{
+	if (group.depth == 0)
+		return err_set(RCCLX_ERR_INVALID, "%s: no group is open in this thread", function);
+	group.depth--;
+	return RCCLX_OK;
+}
+
+rcclx_result rcclx_group_end(void)
+{
+	struct rcclx_op *op = NULL;
+	uint64_t timeout_ns = 0;
+	rcclx_result r = close_level("rcclx_group_end");
+
+	if (r != RCCLX_OK || group.depth > 0 || group.n_calls == 0)
+		return r;
+	r = end(&op, &timeout_ns);
+	return r != RCCLX_OK ? r : op_finish(op, timeout_ns);
+}
+
+rcclx_result rcclx_group_end_start(struct rcclx_op **op_p)
+{
+	uint64_t timeout_ns = 0;
+	rcclx_result r = RCCLX_OK;
+
+	if (!op_p)
+		return err_set(RCCLX_ERR_INVALID, "rcclx_group_end_start: op_p is NULL");
+	if (group.depth > 1)
+		return err_set(RCCLX_ERR_INVALID,
+			"rcclx_group_end_start: this group is inside another one; end it with "
+			"rcclx_group_end() and start the outermost");
+	r = close_level("rcclx_group_end_start");
+	return r != RCCLX_OK ? r : end(op_p, &timeout_ns);
+}

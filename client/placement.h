@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Where the daemon finds the data of an operation: in the caller's memory if that is registered,
+ * else in bounce memory, copied in at the start and back at the end.
+ */
+#ifndef CLIENT_PLACEMENT_H
+#define CLIENT_PLACEMENT_H
+
+#include "bounce.h"
+#include "op.h"
+
+struct placement {
+	struct bounce send;
+	struct bounce recv;
+	void *copy_to;       /* the caller's private receive buffer */
+	uint64_t copy_bytes; /* 0: none */
+};
+
+/** placement_begin() - find or make room, copy in, and fill the entry's regions and offsets */
+rcclx_result placement_begin(struct rcclx_client *client, const struct op_request *request,
+	struct placement *placement, struct rx_sqe *sqe);
+
+/** placement_collect() - the operation has succeeded: copy back */
+void placement_collect(const struct placement *placement);
+
+/** placement_end() - give bounce memory back: the daemon does not touch it any more */
+void placement_end(struct rcclx_client *client, struct placement *placement);
+
+#endif
