@@ -26,7 +26,8 @@ struct rx_fold {
 	uint32_t n_dst;
 	bool stream;    /* every dst + at, where whole blocks begin, is on a cache line boundary */
 	uint32_t n_avg; /* AVG: divisor, at least 1 */
-	bool avg_times; /* AVG of floats: multiply by avg_factor, which gives the same bits */
+	bool avg_times; /* n_avg is a power of two, so that there is no need to divide: multiply
+			   floats by avg_factor, shift integers; never for a divisor above 64 */
 	union rx_factor avg_factor;          /* the divisor, or its exact reciprocal */
 	union rx_factor scale[RX_MAX_RANKS]; /* PREMUL_SUM: by source */
 };

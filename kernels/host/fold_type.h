@@ -81,13 +81,21 @@ RX_INLINE FOUR NAME(average4)(const struct rx_fold *fold, FOUR a)
 }
 #else
 /*
- * No instruction set divides vectors of integers. Up to 32 bits the quotient in fp64 is so near
- * that cutting it off gives the integer quotient, and for that there are vectors.
+ * No instruction set divides vectors of integers, but a power of two only needs a shift, which
+ * rounds down, after an addition that turns that into rounding towards zero.
  */
 RX_INLINE VEC NAME(average)(const struct rx_fold *fold, VEC v)
 {
 	LANE lane[LANES];
 
+	if (fold->avg_times) {
+		const bool is_signed = (LANE_CMP)-1 < (LANE_CMP)1;
+		LANE up = is_signed ? (LANE)(fold->n_avg - 1) : 0;
+		VEC negative = (VEC)((MASK)v >> (int)(sizeof(LANE) * 8 - 1));
+
+		return (VEC)((CMP)(v + (negative & up)) >> __builtin_ctz(fold->n_avg));
+	}
+	/* Up to 32 bits, cutting off the quotient in fp64 gives the integer one. */
 	memcpy(lane, &v, sizeof(v));
 	for (size_t i = 0; i < LANES; i++) {
 		if (sizeof(LANE) < sizeof(uint64_t))
@@ -149,19 +157,23 @@ RX_INLINE void NAME(block)(const struct rx_fold *fold, uint64_t at, int op)
 }
 
 /*
- * The blocks of two sources and one destination, which is what most of them are: the pointers stay
- * in registers. Returns where it stopped.
+ * The blocks of two sources and one or two destinations, which is what most of them are: the
+ * pointers stay in registers. Returns where it stopped.
  */
 RX_INLINE uint64_t NAME(pairs)(const struct rx_fold *fold, uint64_t at, uint64_t end, int op)
 {
 	const uint8_t *a = fold->src[0];
 	const uint8_t *b = fold->src[1];
 	uint8_t *to = fold->dst[0];
+	uint8_t *also_to = fold->n_dst > 1 ? fold->dst[1] : NULL;
 
 	for (; end - at >= BLOCK_BYTES; at += BLOCK_BYTES) {
 		FOUR acc = NAME(combine4)(WIDEN4(a + at), WIDEN4(b + at), op);
+		struct four_u8 raw = NAME(finish4)(fold, acc, op);
 
-		NAME(put)(to + at, NARROW4(acc), false);
+		NAME(put)(to + at, raw, false);
+		if (also_to)
+			NAME(put)(also_to + at, raw, false);
 	}
 	return at;
 }
@@ -169,24 +181,27 @@ RX_INLINE uint64_t NAME(pairs)(const struct rx_fold *fold, uint64_t at, uint64_t
 /* What is left at the end: less than a block, through copies of its size. */
 RX_INLINE void NAME(rest)(const struct rx_fold *fold, uint64_t at, uint64_t bytes, int op)
 {
-	uint8_t in[BLOCK_BYTES] __attribute__((aligned(VEC_BYTES))) = {0};
-	uint8_t out[BLOCK_BYTES] __attribute__((aligned(VEC_BYTES)));
+	vec_u8 in[N_RAW] = {{0}};
+	vec_u8 out[N_RAW];
+	const uint8_t *from = (const uint8_t *)in;
 	FOUR acc = {0};
 
-	stage_in(in, (const uint8_t *)fold->src[0] + at, bytes, BLOCK_BYTES);
-	acc = NAME(take4)(fold, 0, in, op);
+	stage_in(in, (const uint8_t *)fold->src[0] + at, bytes, N_RAW);
+	acc = NAME(take4)(fold, 0, from, op);
 	for (uint32_t s = 1; s < fold->n_src; s++) {
-		stage_in(in, (const uint8_t *)fold->src[s] + at, bytes, BLOCK_BYTES);
-		acc = NAME(combine4)(acc, NAME(take4)(fold, s, in, op), op);
+		stage_in(in, (const uint8_t *)fold->src[s] + at, bytes, N_RAW);
+		acc = NAME(combine4)(acc, NAME(take4)(fold, s, from, op), op);
 	}
-	NAME(put)(out, NAME(finish4)(fold, acc, op), false);
+	NAME(put)((uint8_t *)out, NAME(finish4)(fold, acc, op), false);
 	for (uint32_t d = 0; d < fold->n_dst; d++)
-		stage_out((uint8_t *)fold->dst[d] + at, out, bytes, BLOCK_BYTES);
+		stage_out((uint8_t *)fold->dst[d] + at, out, bytes, N_RAW);
 }
 
 RX_INLINE void NAME(fold)(const struct rx_fold *fold, uint64_t at, uint64_t end, int op)
 {
-	if (op == RX_SUM && fold->n_src == 2 && fold->n_dst == 1 && !fold->stream)
+	bool often = op == RX_SUM || op == RX_AVG;
+
+	if (often && fold->n_src == 2 && fold->n_dst <= 2 && !fold->stream)
 		at = NAME(pairs)(fold, at, end, op);
 	for (; end - at >= BLOCK_BYTES; at += BLOCK_BYTES)
 		NAME(block)(fold, at, op);

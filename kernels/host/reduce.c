@@ -180,7 +180,7 @@ static union rx_factor factor_of(uint32_t dtype, uint64_t bits)
 /* Dividing by a power of two is multiplying by its inverse, to the bit, and much faster. */
 static void prepare_average(struct rx_fold *fold, uint32_t dtype)
 {
-	fold->avg_times = (fold->n_avg & (fold->n_avg - 1)) == 0;
+	fold->avg_times = fold->n_avg <= 64 && (fold->n_avg & (fold->n_avg - 1)) == 0;
 	if (dtype == RX_FLOAT64)
 		fold->avg_factor.f64 = fold->avg_times ? 1.0 / fold->n_avg : fold->n_avg;
 	else

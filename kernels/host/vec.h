@@ -161,34 +161,29 @@ RX_INLINE __mmask64 first_bytes(uint64_t n)
 #endif
 
 /*
- * Copies the last, incomplete block in, @bytes < @room; the rest of @to is zero before and stays
- * zero. @room is a multiple of the vector.
+ * Copies the last, incomplete block in: @bytes, of at most @n_vecs vectors. The rest of @to is zero
+ * before and stays zero.
  */
-RX_INLINE void stage_in(uint8_t *to, const void *from, uint64_t bytes, uint64_t room)
+RX_INLINE void stage_in(vec_u8 *to, const uint8_t *from, uint64_t bytes, unsigned n_vecs)
 {
 #if defined(RX_FOLD_AVX512)
-	for (uint64_t at = 0; at < room && at < bytes; at += VEC_BYTES) {
-		__mmask64 mask = first_bytes(bytes - at);
-
-		_mm512_storeu_si512(
-			to + at, _mm512_maskz_loadu_epi8(mask, (const uint8_t *)from + at));
-	}
+	for (unsigned i = 0; i < n_vecs && i * VEC_BYTES < bytes; i++)
+		to[i] = (vec_u8)_mm512_maskz_loadu_epi8(
+			first_bytes(bytes - i * VEC_BYTES), from + i * VEC_BYTES);
 #else
-	(void)room;
+	(void)n_vecs;
 	memcpy(to, from, bytes);
 #endif
 }
 
-RX_INLINE void stage_out(void *to, const uint8_t *from, uint64_t bytes, uint64_t room)
+RX_INLINE void stage_out(uint8_t *to, const vec_u8 *from, uint64_t bytes, unsigned n_vecs)
 {
 #if defined(RX_FOLD_AVX512)
-	for (uint64_t at = 0; at < room && at < bytes; at += VEC_BYTES) {
-		__mmask64 mask = first_bytes(bytes - at);
-
-		_mm512_mask_storeu_epi8((uint8_t *)to + at, mask, _mm512_loadu_si512(from + at));
-	}
+	for (unsigned i = 0; i < n_vecs && i * VEC_BYTES < bytes; i++)
+		_mm512_mask_storeu_epi8(
+			to + i * VEC_BYTES, first_bytes(bytes - i * VEC_BYTES), (__m512i)from[i]);
 #else
-	(void)room;
+	(void)n_vecs;
 	memcpy(to, from, bytes);
 #endif
 }

@@ -144,11 +144,12 @@ RX_INLINE vec_u32 round_bf16(vec_f32 v)
 RX_INLINE vec_u8 join_bf16(vec_f32 low, vec_f32 high)
 {
 	const __m512i upper = _mm512_set1_epi32((int32_t)0xffff0000u);
-	__m512i kept = _mm512_or_si512(
-		_mm512_srli_epi32((__m512i)low, 16), _mm512_and_si512(upper, (__m512i)high));
-	__m512i lost = _mm512_or_si512(
-		_mm512_slli_epi32((__m512i)high, 16), _mm512_andnot_si512(upper, (__m512i)low));
-	__m512i tipped = _mm512_or_si512(lost, _mm512_and_si512(kept, _mm512_set1_epi16(1)));
+	__m512i low_kept = _mm512_srli_epi32((__m512i)low, 16);
+	__m512i high_lost = _mm512_slli_epi32((__m512i)high, 16);
+	/* 0xea: (a & b) | c; 0xf2: a | (~b & c); 0xf8: a | (b & c) */
+	__m512i kept = _mm512_ternarylogic_epi32((__m512i)high, upper, low_kept, 0xea);
+	__m512i lost = _mm512_ternarylogic_epi32(high_lost, upper, (__m512i)low, 0xf2);
+	__m512i tipped = _mm512_ternarylogic_epi32(lost, kept, _mm512_set1_epi16(1), 0xf8);
 	__mmask32 up = _mm512_cmpgt_epu16_mask(tipped, _mm512_set1_epi16(INT16_MIN));
 
 	return (vec_u8)_mm512_mask_sub_epi16(kept, up, kept, _mm512_set1_epi16(-1));

@@ -23,7 +23,7 @@
 #define MAX_COUNT 4097u
 #define MAX_DST   5u
 #define GUARD     192u
-#define ROOM      (MAX_COUNT * 8 + 2 * GUARD)
+#define ROOM      (MAX_COUNT * 8 + 3 * GUARD)
 #define FILLER    0xa5
 
 static const uint64_t counts[] = {
