@@ -15,8 +15,10 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -24,6 +26,8 @@
 #define BACKLOG          512
 #define ACCEPTS_PER_TURN 16u
 #define LOOK_AWAY_NS     (100 * RX_NS_PER_MS)
+#define LOCK_TRIES       100u
+#define LOCK_RETRY_US    10000u
 
 struct listener {
 	struct daemon *daemon;
@@ -140,6 +144,24 @@ static int remove_stale(const struct sockaddr_un *addr)
 	return unlink(addr->sun_path) < 0 && errno != ENOENT ? -errno : 0;
 }
 
+/*
+ * Two daemons that start at the same moment must not both find a stale file: they take turns by a
+ * lock on the directory. Whoever may read the directory may lock it, so nobody waits for long.
+ */
+static int lock_directory(const char *path)
+{
+	char dir[sizeof(((struct sockaddr_un *)0)->sun_path)];
+	const char *slash = strrchr(path, '/');
+	int fd = -1;
+
+	(void)snprintf(
+		dir, sizeof(dir), "%.*s", slash ? (int)(slash - path) + 1 : 1, slash ? path : ".");
+	fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	for (uint32_t i = 0; fd >= 0 && i < LOCK_TRIES && flock(fd, LOCK_EX | LOCK_NB) < 0; i++)
+		(void)usleep(LOCK_RETRY_US);
+	return fd;
+}
+
 int listener_bind(const char *path, unsigned int mode)
 {
 	struct sockaddr_un addr = {.sun_family = AF_UNIX};
@@ -157,6 +179,10 @@ int listener_bind(const char *path, unsigned int mode)
 		return -ENAMETOOLONG;
 	}
 	memcpy(addr.sun_path, path, strlen(path));
+
+	/* Held until the socket listens. */
+	RX_CLOSE RX_UNUSED int lock = lock_directory(path);
+
 	r = remove_stale(&addr);
 	if (r == -EADDRINUSE)
 		return r;

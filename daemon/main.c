@@ -32,6 +32,12 @@ struct server {
 	struct loop_poll *lifeline;
 };
 
+static int complain(int r)
+{
+	rx_err("rcclxd cannot start: %s", strerror(-r));
+	return r;
+}
+
 static int read_config(
 	const struct options *options, struct config *config_p, struct config_error *error)
 {
@@ -119,7 +125,7 @@ static int watch_lifeline(struct server *server)
 	flags = fcntl(fd, F_GETFL);
 	if (flags < 0 || fcntl(fd, F_SETFL, flags | O_NONBLOCK) < 0 ||
 		fcntl(fd, F_SETFD, FD_CLOEXEC) < 0)
-		return -errno;
+		return complain(-errno);
 	r = loop_poll_new(&server->loop, fd, UV_READABLE | UV_DISCONNECT, on_lifeline, server,
 		&server->lifeline);
 	if (r)
@@ -149,12 +155,6 @@ static uint64_t most_descriptors(void)
 	(void)setrlimit(RLIMIT_NOFILE, &limit);
 	(void)getrlimit(RLIMIT_NOFILE, &limit);
 	return rx_min_u64(limit.rlim_cur, FDS_MAX);
-}
-
-static int complain(int r)
-{
-	rx_err("rcclxd cannot start: %s", strerror(-r));
-	return r;
 }
 
 /* What fails says so in the log. */
