@@ -4,13 +4,13 @@
 # rounds, medians over the rounds; then what idle sessions cost the daemon.
 #
 # Usage: bench.sh [BUILD-DIRECTORY]      (default: $RCCLX_BUILDDIR, else the current one)
-# Environment: ROUNDS (5), RANKS ("2 4"), MAX_BYTES (67108864), SESSIONS (64)
+# Environment: ROUNDS (5), RANKS ("2 4"; "": idle cost only), MAX_BYTES (67108864), SESSIONS (64)
 set -euo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 build=$(cd "${1:-${RCCLX_BUILDDIR:-.}}" && pwd)
 rounds=${ROUNDS:-5}
-ranks_list=${RANKS:-2 4}
+ranks_list=${RANKS-2 4}
 max_bytes=${MAX_BYTES:-67108864}
 n_sessions=${SESSIONS:-64}
 
@@ -207,8 +207,8 @@ idle_cost() {
 		printf "\n# %d idle sessions\n", n
 		printf "daemon CPU over 5 s          %.4f %% of a core\n", percent
 		printf "memory per session           %.1f KiB (rings %.1f, daemon %.1f)\n", each, rings / 1024 / n, kib / n
-		printf "# %-4s under 0.1 %% of a core\n", percent < 0.1 ? "met" : "MISSED"
-		printf "# %-4s at most 256 KiB per session\n", rings > 0 && each <= 256 ? "met" : "MISSED"
+		printf "# %-4s under 0.1 %% of a core\n", (percent < 0.1) ? "met" : "MISSED"
+		printf "# %-4s at most 256 KiB per session\n", (rings > 0 && each <= 256) ? "met" : "MISSED"
 	}'
 }
 
