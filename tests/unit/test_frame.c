@@ -199,6 +199,20 @@ static void mem_reply_with_and_without_descriptor(void **state)
 	expect_violation("wrong number of descriptors");
 }
 
+/* A listener with SO_PASSCRED hands it on: credentials are no descriptors. */
+static void passes_over_other_control_messages(void **state)
+{
+	const int on = 1;
+
+	(void)state;
+	assert_int_equal(setsockopt(pair.b, SOL_SOCKET, SO_PASSCRED, &on, sizeof(on)), 0);
+	assert_int_equal(
+		rx_frame_send(pair.a, RX_MSG_COMM_READY, 1, NULL, 0, pair.fds, 2), RX_FRAME_OK);
+	assert_int_equal(receive(), RX_FRAME_OK);
+	assert_int_equal(pair.frame.fds.n_fds, 2);
+	rx_fdset_close(&pair.frame.fds);
+}
+
 static void order_is_kept(void **state)
 {
 	(void)state;
@@ -493,6 +507,7 @@ int main(void)
 		TEST(carries_no_payload),
 		TEST(carries_the_largest_frame),
 		TEST(mem_reply_with_and_without_descriptor),
+		TEST(passes_over_other_control_messages),
 		TEST(order_is_kept),
 		TEST(waits_for_nothing),
 		TEST(reads_before_it_sees_the_end),

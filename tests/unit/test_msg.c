@@ -415,6 +415,29 @@ static void unknown_fields_cannot_take_memory_without_limit(void **state)
 		unpack_exact(RX_MSG_PING, payload, PAYLOAD_MAX, &msg, &why), RX_MSG_E_TOO_BIG);
 }
 
+/* More and more entries: decoding, then our own lists, meet the end of the arena. */
+static void memory_ends_cleanly_at_any_length(void **state)
+{
+	bool full = false;
+
+	(void)state;
+	for (size_t i = 0; i < PAYLOAD_MAX; i++)
+		payload[i] = i % 2 == 0 ? 0x0a : 0;
+	for (size_t n = 1; n < 2048; n++) {
+		const char *why = NULL;
+		struct rx_msg msg;
+		int r = unpack_exact(RX_MSG_ADMIN_SESSIONS_REPLY, payload, 2 * n, &msg, &why);
+
+		if (r == 0)
+			assert_int_equal(msg.admin_sessions_reply.n_sessions, n);
+		else
+			assert_int_equal(r, RX_MSG_E_TOO_BIG);
+		assert_false(full && r == 0);
+		full = r != 0;
+	}
+	assert_true(full);
+}
+
 static void the_last_one_of_many_counts(void **state)
 {
 	/* program = "a", program = "b" */
@@ -516,6 +539,7 @@ int main(void)
 		cmocka_unit_test(pages_of_communicators_can_be_received),
 		cmocka_unit_test(empty_submessages_are_refused),
 		cmocka_unit_test(unknown_fields_cannot_take_memory_without_limit),
+		cmocka_unit_test(memory_ends_cleanly_at_any_length),
 		cmocka_unit_test(the_last_one_of_many_counts),
 		cmocka_unit_test(cut_messages_do_no_harm),
 		cmocka_unit_test(flipped_bits_do_no_harm),
