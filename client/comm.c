@@ -3,7 +3,9 @@
 #include "comm.h"
 
 #include "args.h"
+#include "create.h"
 #include "err.h"
+#include "group.h"
 #include "session.h"
 #include "../shm/rx_cleanup.h"
 #include "../shm/rx_clock.h"
@@ -159,23 +161,12 @@ static rcclx_result attach(struct rcclx_comm *comm, struct conn_reply *reply)
 	return RCCLX_OK;
 }
 
-rcclx_result rcclx_comm_create(struct rcclx_client *client, const struct rcclx_unique_id *id,
-	uint32_t n_ranks, uint32_t rank, const struct rcclx_comm_config *given,
-	struct rcclx_comm **comm_p)
+rcclx_result comm_create(const struct create_request *request)
 {
-	struct rcclx_comm_config config = RCCLX_COMM_CONFIG_INIT;
 	struct conn_reply reply;
 	uint64_t us = 0;
-	rcclx_result r = check_create(client, id, n_ranks, rank, comm_p);
+	rcclx_result r = spin_us(request->n_ranks, &us);
 
-	if (r == RCCLX_OK)
-		r = session_usable(client);
-	if (r == RCCLX_OK)
-		r = args_config(given, &config, sizeof(config), "struct rcclx_comm_config");
-	if (r == RCCLX_OK)
-		r = args_text(config.name, NAME_MAX_BYTES, "rcclx_comm_create: name");
-	if (r == RCCLX_OK)
-		r = spin_us(n_ranks, &us);
 	if (r != RCCLX_OK)
 		return r;
 
@@ -183,22 +174,48 @@ rcclx_result rcclx_comm_create(struct rcclx_client *client, const struct rcclx_u
 
 	if (!comm)
 		return err_set(RCCLX_ERR_NO_MEMORY, "rcclx_comm_create: out of memory");
-	comm->client = client;
-	comm->id = *id;
-	comm->rank = rank;
-	comm->n_ranks = n_ranks;
+	comm->client = request->client;
+	comm->id = request->id;
+	comm->rank = request->rank;
+	comm->n_ranks = request->n_ranks;
 	comm->spin_ns = us * 1000;
-	comm->yield = n_ranks > cores_online();
-	r = join(comm, id, &config, &reply);
+	comm->yield = request->n_ranks > cores_online();
+	r = join(comm, &request->id, &request->config, &reply);
 	if (r != RCCLX_OK)
 		return r;
 	r = attach(comm, &reply);
 	conn_reply_deinit(&reply);
 	if (r != RCCLX_OK)
 		return r;
-	atomic_fetch_add(&client->n_comms, 1);
-	*comm_p = rx_steal(comm);
+	atomic_fetch_add(&request->client->n_comms, 1);
+	*request->comm_p = rx_steal(comm);
 	return RCCLX_OK;
+}
+
+rcclx_result rcclx_comm_create(struct rcclx_client *client, const struct rcclx_unique_id *id,
+	uint32_t n_ranks, uint32_t rank, const struct rcclx_comm_config *given,
+	struct rcclx_comm **comm_p)
+{
+	struct create_request request = {
+		.client = client,
+		.n_ranks = n_ranks,
+		.rank = rank,
+		.config = RCCLX_COMM_CONFIG_INIT,
+		.comm_p = comm_p,
+	};
+	rcclx_result r = check_create(client, id, n_ranks, rank, comm_p);
+
+	if (r == RCCLX_OK)
+		r = session_usable(client);
+	if (r == RCCLX_OK)
+		r = args_config(
+			given, &request.config, sizeof(request.config), "struct rcclx_comm_config");
+	if (r == RCCLX_OK)
+		r = args_text(request.config.name, NAME_MAX_BYTES, "rcclx_comm_create: name");
+	if (r != RCCLX_OK)
+		return r;
+	request.id = *id;
+	return group_is_open() ? group_add_create(&request) : comm_create(&request);
 }
 
 /* ---- the end ---- */

@@ -8,6 +8,7 @@
 #include "comm.h"
 
 #include "err.h"
+#include "group.h"
 #include "session.h"
 
 #include <string.h>
@@ -91,6 +92,10 @@ rcclx_result rcclx_comm_split(struct rcclx_comm *comm, int32_t color, int32_t ke
 	uint32_t rank = 0;
 	uint32_t n = 0;
 
+	if (r == RCCLX_OK && group_is_open())
+		r = err_set(RCCLX_ERR_INVALID,
+			"rcclx_comm_split: a group is open in this thread; ranks have to hear of "
+			"each other's colors first: split outside of groups");
 	if (r == RCCLX_OK && color < 0 && color != RCCLX_NO_COLOR)
 		r = err_set(RCCLX_ERR_INVALID,
 			"rcclx_comm_split: color is %d, expected a number >= 0 or RCCLX_NO_COLOR",

@@ -55,3 +55,16 @@ const char *rcclx_last_error(void)
 {
 	return last_text;
 }
+
+void err_first_note(struct err_first *first, rcclx_result result)
+{
+	if (result == RCCLX_OK || first->result != RCCLX_OK)
+		return;
+	first->result = result;
+	(void)snprintf(first->text, sizeof(first->text), "%s", rcclx_last_error());
+}
+
+rcclx_result err_first_return(const struct err_first *first)
+{
+	return first->result == RCCLX_OK ? RCCLX_OK : err_set(first->result, "%s", first->text);
+}

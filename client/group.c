@@ -11,12 +11,12 @@
 #include "err.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #define GROUP_CALLS_MAX 65536u
 
 struct group {
 	uint32_t depth;
+	struct create_list creates;
 	struct call *calls;
 	uint32_t n_calls;
 	uint32_t n_allocated;
@@ -57,6 +57,11 @@ rcclx_result group_add(const struct call *call)
 	return keep(call);
 }
 
+rcclx_result group_add_create(const struct create_request *request)
+{
+	return create_list_add(&group.creates, request);
+}
+
 rcclx_result rcclx_group_start(void)
 {
 	group.depth++;
@@ -76,24 +81,20 @@ static uint64_t timeout_of(const struct call *calls, uint32_t n)
 	return longest;
 }
 
-/* Start all; *parts_p holds those that started. The first error is returned. */
+/* Start all. The first error is returned; @parts holds what started. */
 static rcclx_result start_all(struct op_parts *parts, const struct call *calls, uint32_t n)
 {
-	rcclx_result first = RCCLX_OK;
-	char why[512] = "";
+	struct err_first first = {0};
 
 	for (uint32_t i = 0; i < n; i++) {
 		struct rcclx_op *op = NULL;
 		rcclx_result r = call_start_now(&calls[i], &op);
 
-		if (r == RCCLX_OK) {
+		if (r == RCCLX_OK)
 			op_parts_add(parts, op);
-		} else if (first == RCCLX_OK) {
-			first = r;
-			(void)strncpy(why, rcclx_last_error(), sizeof(why) - 1);
-		}
+		err_first_note(&first, r);
 	}
-	return first == RCCLX_OK ? RCCLX_OK : err_set(first, "%s", why);
+	return err_first_return(&first);
 }
 
 static rcclx_result end(struct rcclx_op **op_p, uint64_t *timeout_ns_p)
@@ -124,20 +125,37 @@ static rcclx_result close_level(const char *function)
 	return RCCLX_OK;
 }
 
+/* Communicators first: calls of the group may not use them yet, but others wait for them. */
+static rcclx_result end_creates(void)
+{
+	struct create_list list = group.creates;
+
+	group.creates = (struct create_list){0};
+	return create_list_run(&list);
+}
+
 rcclx_result rcclx_group_end(void)
 {
+	struct err_first first = {0};
 	struct rcclx_op *op = NULL;
 	uint64_t timeout_ns = 0;
 	rcclx_result r = close_level("rcclx_group_end");
 
-	if (r != RCCLX_OK || group.depth > 0 || group.n_calls == 0)
+	if (r != RCCLX_OK || group.depth > 0)
 		return r;
-	r = end(&op, &timeout_ns);
-	return r != RCCLX_OK ? r : op_finish(op, timeout_ns);
+	err_first_note(&first, end_creates());
+	if (group.n_calls > 0) {
+		r = end(&op, &timeout_ns);
+		if (r == RCCLX_OK)
+			r = op_finish(op, timeout_ns);
+		err_first_note(&first, r);
+	}
+	return err_first_return(&first);
 }
 
 rcclx_result rcclx_group_end_start(struct rcclx_op **op_p)
 {
+	struct err_first first = {0};
 	uint64_t timeout_ns = 0;
 	rcclx_result r = RCCLX_OK;
 
@@ -148,5 +166,9 @@ rcclx_result rcclx_group_end_start(struct rcclx_op **op_p)
 			"rcclx_group_end_start: this group is inside another one; end it with "
 			"rcclx_group_end() and start the outermost");
 	r = close_level("rcclx_group_end_start");
-	return r != RCCLX_OK ? r : end(op_p, &timeout_ns);
+	if (r != RCCLX_OK)
+		return r;
+	err_first_note(&first, end_creates());
+	err_first_note(&first, end(op_p, &timeout_ns));
+	return err_first_return(&first);
 }

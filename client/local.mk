@@ -25,6 +25,8 @@ librx_client_la_SOURCES = \
 	client/comm_state.c \
 	client/conn.c \
 	client/conn.h \
+	client/create.c \
+	client/create.h \
 	client/derive.c \
 	client/dial.c \
 	client/dial.h \

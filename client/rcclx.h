@@ -209,7 +209,8 @@ struct rcclx_comm_config {
  * @config:  NULL: defaults
  * @comm_p:  receives the communicator; end it with rcclx_comm_destroy()
  *
- * Several ranks may live in one process, each created in a thread of its own.
+ * Several ranks may live in one process: each created in a thread of its own, or all of them
+ * between rcclx_group_start() and rcclx_group_end(), which then waits and fills in @comm_p.
  *
  * Thread safety: any thread.
  * Return: RCCLX_OK; RCCLX_ERR_TIMEOUT ranks are missing (the text names them);
@@ -971,12 +972,12 @@ RCCLX_API rcclx_result rcclx_op_free(struct rcclx_op *op);
 /**
  * rcclx_group_start() - collect the calls of this thread until the group ends
  *
- * Between here and the end of the group, blocking collectives, rcclx_send() and rcclx_recv() check
- * their arguments, are kept, and return RCCLX_OK. At the end all are handed to the daemon before
- * any is waited for: sends and receives in any order, several communicators, and several ranks of
- * one communicator in one thread cannot block each other. Calls in groups match calls in groups,
- * asynchronous calls, and calls with RCCLX_EXECUTOR_DAEMON. Arrays of variable collectives must
- * live until the end of the group. Groups nest; the outermost counts.
+ * Between here and the end of the group, rcclx_comm_create(), blocking collectives, rcclx_send()
+ * and rcclx_recv() check their arguments, are kept, and return RCCLX_OK. At the end all are handed
+ * to the daemon before any is waited for: sends and receives in any order, several communicators,
+ * and several ranks of one communicator in one thread cannot block each other. Calls in groups
+ * match calls in groups, asynchronous calls, and calls with RCCLX_EXECUTOR_DAEMON. Arrays of
+ * variable collectives must live until the end of the group. Groups nest; the outermost counts.
  *
  * Thread safety: each thread has its own group.
  * Return: RCCLX_OK.

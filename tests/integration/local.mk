@@ -8,6 +8,8 @@ libtest_harness_la_SOURCES = \
 	tests/integration/admin.h \
 	tests/integration/bystander.c \
 	tests/integration/bystander.h \
+	tests/integration/coll_case.c \
+	tests/integration/coll_case.h \
 	tests/integration/harness.c \
 	tests/integration/harness.h \
 	tests/integration/matrix.c \
@@ -32,6 +34,7 @@ integration_tests = \
 	tests/integration/test_async \
 	tests/integration/test_barrier \
 	tests/integration/test_churn \
+	tests/integration/test_colls \
 	tests/integration/test_daemon_death \
 	tests/integration/test_fault \
 	tests/integration/test_fork \
@@ -54,6 +57,7 @@ integration_libs = libtest_harness.la librx_oracle.la librcclx.la librx_proto.la
 	librx_shm.la $(PROTOBUF_C_LIBS) $(CMOCKA_LIBS) -lpthread -lm
 
 tests_integration_test_allreduce_LDADD = $(integration_libs)
+tests_integration_test_colls_LDADD = $(integration_libs)
 tests_integration_test_async_LDADD = $(integration_libs)
 tests_integration_test_barrier_LDADD = $(integration_libs)
 tests_integration_test_churn_LDADD = $(integration_libs)

@@ -1,0 +1,368 @@
+/* SPDX-License-Identifier: MIT */
+#include "coll_case.h"
+
+#include "../oracle/oracle.h"
+#include "../../kernels/coll_extent.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define GUARD_BYTES 64u
+#define GUARD_VALUE 0xa5
+
+/* Counts of a variable collective: some blocks are empty, neighbours differ. */
+static uint64_t v_count(uint64_t count, uint32_t from, uint32_t to)
+{
+	uint64_t cut = (from * 3 + to * 5) % 7;
+
+	return cut == 3 || count < cut ? 0 : count - cut;
+}
+
+/* A call with all its buffers. */
+struct prepared {
+	uint64_t counts[2][WORLD_MAX]; /* sent, received */
+	uint64_t displs[2][WORLD_MAX];
+	uint64_t n_in;
+	uint64_t n_out;
+	uint32_t size;
+	uint8_t *in;
+	uint8_t *out;
+	bool in_place;
+};
+
+static uint64_t n_sent(const struct coll_case *w, uint32_t from, uint32_t to)
+{
+	switch (w->coll) {
+	case RX_ALL_GATHER_V:
+		return v_count(w->count, from, 0);
+	case RX_REDUCE_SCATTER_V:
+		return v_count(w->count, 0, to);
+	default:
+		return v_count(w->count, from, to);
+	}
+}
+
+static void prepare_v(const struct coll_rank *c, const struct coll_case *w, struct prepared *p)
+{
+	uint32_t me = c->ctx->rank;
+	uint64_t next[2] = {0, 0};
+
+	for (uint32_t r = 0; r < c->ctx->n_ranks; r++) {
+		p->counts[0][r] = n_sent(w, me, r);
+		p->counts[1][r] = n_sent(w, r, me);
+		for (uint32_t side = 0; side < 2; side++) {
+			p->displs[side][r] = next[side];
+			next[side] += p->counts[side][r];
+		}
+	}
+	p->n_in = w->coll == RX_ALL_GATHER_V ? p->counts[1][me] : next[0];
+	p->n_out = w->coll == RX_REDUCE_SCATTER_V ? p->counts[0][me] : next[1];
+}
+
+/* Elements of a rank's input, for making everybody's. */
+static uint64_t input_elements(const struct coll_rank *c, const struct coll_case *w, uint32_t rank)
+{
+	struct rx_extent e = {0};
+	uint64_t n = 0;
+
+	if (rx_coll_is_v(w->coll)) {
+		if (w->coll == RX_ALL_GATHER_V)
+			return n_sent(w, rank, 0);
+		for (uint32_t r = 0; r < c->ctx->n_ranks; r++)
+			n += n_sent(w, rank, r);
+		return n;
+	}
+	if (!rx_coll_extent(w->coll, w->count, c->ctx->n_ranks, rank, w->root, &e))
+		abort();
+	return e.send;
+}
+
+static void place(const struct coll_rank *c, const struct coll_case *w, struct prepared *p)
+{
+	uint32_t me = c->ctx->rank;
+	bool registered = w->memory == COLL_REGISTERED || (w->memory == COLL_MIXED && me % 2 == 0);
+	uint8_t *base = registered ? c->registered : c->private;
+	struct rx_extent e = {0};
+	uint64_t first = 0;
+
+	memset(base, GUARD_VALUE, 2 * c->bytes);
+	p->in = base + GUARD_BYTES + w->misalign * p->size;
+	p->out = base + c->bytes + GUARD_BYTES + w->misalign * p->size;
+	if (!w->in_place || p->n_in == 0 || p->n_out == 0 || w->coll == RX_ALL_TO_ALL ||
+		w->coll == RX_ALL_TO_ALL_V)
+		return;
+	p->in_place = true;
+	if (w->coll == RX_ALL_GATHER_V) {
+		p->in = p->out + p->displs[1][me] * p->size;
+	} else if (w->coll == RX_REDUCE_SCATTER_V) {
+		p->out = p->in + p->displs[0][me] * p->size;
+	} else {
+		if (!rx_coll_extent(w->coll, w->count, c->ctx->n_ranks, me, w->root, &e))
+			abort();
+		first = e.recv_in_send;
+		if (p->n_in > p->n_out)
+			p->out = p->in + first * p->size;
+		else
+			p->in = p->out + e.send_in_recv * p->size;
+	}
+}
+
+static void prepare(struct coll_rank *c, const struct coll_case *w, struct prepared *p)
+{
+	uint32_t me = c->ctx->rank;
+	struct rx_extent e = {0};
+
+	memset(p, 0, sizeof(*p));
+	p->size = rx_dtype_size(w->dtype);
+	if (rx_coll_is_v(w->coll)) {
+		prepare_v(c, w, p);
+	} else {
+		if (!rx_coll_extent(w->coll, w->count, c->ctx->n_ranks, me, w->root, &e))
+			abort();
+		p->n_in = e.send;
+		p->n_out = e.recv;
+	}
+	place(c, w, p);
+	for (uint32_t r = 0; r < c->ctx->n_ranks; r++) {
+		oracle_fill(c->inputs[r], w->dtype, 0, input_elements(c, w, r), r, w->seed,
+			ORACLE_WILD);
+		c->scalars[r] = 0;
+		oracle_fill(&c->scalars[r], w->dtype, 1u << 20, 1, r, w->seed, ORACLE_NORMAL);
+	}
+	memcpy(p->in, c->inputs[me], p->n_in * p->size);
+}
+
+/* ---- the call ---- */
+
+static rcclx_result call_v(struct coll_rank *c, const struct coll_case *w, const struct prepared *p,
+	const struct rcclx_call_config *config, struct rcclx_op **op_p)
+{
+	switch (w->coll) {
+	case RX_ALL_GATHER_V:
+		return op_p ? rcclx_all_gather_v_start(c->comm, p->in, p->out, p->counts[1],
+				      p->displs[1], w->dtype, config, op_p)
+			    : rcclx_all_gather_v(c->comm, p->in, p->out, p->counts[1], p->displs[1],
+				      w->dtype, config);
+	case RX_REDUCE_SCATTER_V:
+		return op_p ? rcclx_reduce_scatter_v_start(c->comm, p->in, p->out, p->counts[0],
+				      w->dtype, w->op, config, op_p)
+			    : rcclx_reduce_scatter_v(c->comm, p->in, p->out, p->counts[0], w->dtype,
+				      w->op, config);
+	default:
+		return op_p ? rcclx_all_to_all_v_start(c->comm, p->in, p->counts[0], p->displs[0],
+				      p->out, p->counts[1], p->displs[1], w->dtype, config, op_p)
+			    : rcclx_all_to_all_v(c->comm, p->in, p->counts[0], p->displs[0], p->out,
+				      p->counts[1], p->displs[1], w->dtype, config);
+	}
+}
+
+static rcclx_result call_blocking(struct coll_rank *c, const struct coll_case *w,
+	const struct prepared *p, const struct rcclx_call_config *f)
+{
+	switch (w->coll) {
+	case RX_ALL_REDUCE:
+		return rcclx_all_reduce(c->comm, p->in, p->out, w->count, w->dtype, w->op, f);
+	case RX_ALL_GATHER:
+		return rcclx_all_gather(c->comm, p->in, p->out, w->count, w->dtype, f);
+	case RX_REDUCE_SCATTER:
+		return rcclx_reduce_scatter(c->comm, p->in, p->out, w->count, w->dtype, w->op, f);
+	case RX_ALL_TO_ALL:
+		return rcclx_all_to_all(c->comm, p->in, p->out, w->count, w->dtype, f);
+	case RX_BROADCAST:
+		return rcclx_broadcast(c->comm, p->in, p->out, w->count, w->dtype, w->root, f);
+	case RX_REDUCE:
+		return rcclx_reduce(c->comm, p->in, p->out, w->count, w->dtype, w->op, w->root, f);
+	case RX_GATHER:
+		return rcclx_gather(c->comm, p->in, p->out, w->count, w->dtype, w->root, f);
+	case RX_SCATTER:
+		return rcclx_scatter(c->comm, p->in, p->out, w->count, w->dtype, w->root, f);
+	default:
+		return call_v(c, w, p, f, NULL);
+	}
+}
+
+static rcclx_result call_started(struct coll_rank *c, const struct coll_case *w,
+	const struct prepared *p, const struct rcclx_call_config *f, struct rcclx_op **o)
+{
+	switch (w->coll) {
+	case RX_ALL_REDUCE:
+		return rcclx_all_reduce_start(
+			c->comm, p->in, p->out, w->count, w->dtype, w->op, f, o);
+	case RX_ALL_GATHER:
+		return rcclx_all_gather_start(c->comm, p->in, p->out, w->count, w->dtype, f, o);
+	case RX_REDUCE_SCATTER:
+		return rcclx_reduce_scatter_start(
+			c->comm, p->in, p->out, w->count, w->dtype, w->op, f, o);
+	case RX_ALL_TO_ALL:
+		return rcclx_all_to_all_start(c->comm, p->in, p->out, w->count, w->dtype, f, o);
+	case RX_BROADCAST:
+		return rcclx_broadcast_start(
+			c->comm, p->in, p->out, w->count, w->dtype, w->root, f, o);
+	case RX_REDUCE:
+		return rcclx_reduce_start(
+			c->comm, p->in, p->out, w->count, w->dtype, w->op, w->root, f, o);
+	case RX_GATHER:
+		return rcclx_gather_start(
+			c->comm, p->in, p->out, w->count, w->dtype, w->root, f, o);
+	case RX_SCATTER:
+		return rcclx_scatter_start(
+			c->comm, p->in, p->out, w->count, w->dtype, w->root, f, o);
+	default:
+		return call_v(c, w, p, f, o);
+	}
+}
+
+static int do_call(struct coll_rank *c, const struct coll_case *w, const struct prepared *p)
+{
+	struct rcclx_call_config config = RCCLX_CALL_CONFIG_INIT;
+	struct rcclx_op *op = NULL;
+
+	if (w->op == RX_PREMUL_SUM)
+		config.scalar = &c->scalars[c->ctx->rank];
+	if (w->mode == COLL_DAEMON)
+		config.executor = RCCLX_EXECUTOR_DAEMON;
+	if (w->mode == COLL_START) {
+		RANK_OK(c->ctx, call_started(c, w, p, &config, &op));
+		RANK_OK(c->ctx, rcclx_op_wait(op, RCCLX_FOREVER));
+		RANK_OK(c->ctx, rcclx_op_free(op));
+		return 0;
+	}
+	if (w->mode == COLL_GROUP)
+		RANK_OK(c->ctx, rcclx_group_start());
+	RANK_OK(c->ctx, call_blocking(c, w, p, &config));
+	if (w->mode == COLL_GROUP)
+		RANK_OK(c->ctx, rcclx_group_end());
+	return 0;
+}
+
+/* ---- the expectation ---- */
+
+static uint64_t v_first(const struct coll_rank *c, const struct coll_case *w, uint32_t from)
+{
+	uint64_t first = 0;
+
+	for (uint32_t r = 0; r < c->ctx->rank; r++)
+		first += n_sent(w, from, r);
+	return first;
+}
+
+/* Element @i of the output came from this rank's input, at this element of it. */
+static void source_of(const struct coll_rank *c, const struct coll_case *w,
+	const struct prepared *p, uint64_t i, uint32_t *rank_p, uint64_t *at_p)
+{
+	uint32_t me = c->ctx->rank;
+	uint32_t r = 0;
+
+	switch (w->coll) {
+	case RX_ALL_GATHER:
+	case RX_GATHER:
+		*rank_p = (uint32_t)(i / w->count);
+		*at_p = i % w->count;
+		return;
+	case RX_ALL_TO_ALL:
+		*rank_p = (uint32_t)(i / w->count);
+		*at_p = me * w->count + i % w->count;
+		return;
+	case RX_BROADCAST:
+		*rank_p = w->root;
+		*at_p = i;
+		return;
+	case RX_SCATTER:
+		*rank_p = w->root;
+		*at_p = me * w->count + i;
+		return;
+	default:
+		while (i >= p->displs[1][r] + p->counts[1][r])
+			r++;
+		*rank_p = r;
+		*at_p = i - p->displs[1][r];
+		if (w->coll == RX_ALL_TO_ALL_V)
+			*at_p += v_first(c, w, r);
+	}
+}
+
+static void expect(const struct coll_rank *c, const struct coll_case *w, const struct prepared *p,
+	uint64_t i, uint8_t *element)
+{
+	uint32_t rank = 0;
+	uint64_t at = i;
+
+	if (rx_coll_reduces(w->coll)) {
+		if (w->coll == RX_REDUCE_SCATTER)
+			at += c->ctx->rank * w->count;
+		if (w->coll == RX_REDUCE_SCATTER_V)
+			at += p->displs[0][c->ctx->rank];
+		oracle_fold(w->dtype, w->op, c->ctx->n_ranks, (const void *const *)c->inputs, at,
+			c->scalars, element);
+		return;
+	}
+	source_of(c, w, p, i, &rank, &at);
+	memcpy(element, c->inputs[rank] + at * p->size, p->size);
+}
+
+static int compare(struct coll_rank *c, const struct coll_case *w, const struct prepared *p)
+{
+	uint8_t wanted[8];
+
+	for (uint64_t i = 0; i < p->n_out; i++) {
+		expect(c, w, p, i, wanted);
+		RANK_CHECK(c->ctx, memcmp(p->out + i * p->size, wanted, p->size) == 0,
+			"%s of %llu %s, %s, root %u, mode %d, memory %d, in place %d: element %llu "
+			"is wrong",
+			rx_coll_name(w->coll), (unsigned long long)w->count,
+			rx_dtype_name(w->dtype), rx_redop_name(w->op), w->root, w->mode, w->memory,
+			p->in_place, (unsigned long long)i);
+	}
+	if (p->in_place)
+		return 0;
+	for (uint32_t i = 0; i < GUARD_BYTES; i++)
+		RANK_CHECK(c->ctx,
+			p->out[-1 - (int)i] == GUARD_VALUE &&
+				p->out[p->n_out * p->size + i] == GUARD_VALUE,
+			"%s: written beside the output", rx_coll_name(w->coll));
+	RANK_CHECK(c->ctx, memcmp(p->in, c->inputs[c->ctx->rank], p->n_in * p->size) == 0,
+		"%s: the input was changed", rx_coll_name(w->coll));
+	return 0;
+}
+
+int coll_run(struct coll_rank *c, const struct coll_case *what)
+{
+	struct prepared p;
+
+	prepare(c, what, &p);
+	RANK_CHECK(c->ctx,
+		(p.n_in + what->misalign) * p.size + 2 * GUARD_BYTES <= c->bytes &&
+			(p.n_out + what->misalign) * p.size + 2 * GUARD_BYTES <= c->bytes,
+		"the test's buffers are too small");
+	RANK_DO(do_call(c, what, &p));
+	return compare(c, what, &p);
+}
+
+int coll_open(struct coll_rank *c, struct rank_ctx *ctx, uint64_t bytes)
+{
+	void *registered = NULL;
+
+	memset(c, 0, sizeof(*c));
+	c->ctx = ctx;
+	c->bytes = bytes;
+	RANK_DO(rank_connect(ctx, &c->client));
+	RANK_DO(rank_comm(ctx, c->client, 0, &c->comm));
+	RANK_OK(ctx, rcclx_mem_alloc(c->client, 2 * bytes, &registered));
+	c->registered = registered;
+	c->private = malloc(2 * bytes);
+	RANK_CHECK(ctx, c->private, "out of memory");
+	for (uint32_t r = 0; r < ctx->n_ranks; r++) {
+		c->inputs[r] = malloc(bytes);
+		RANK_CHECK(ctx, c->inputs[r], "out of memory");
+	}
+	return 0;
+}
+
+int coll_close(struct coll_rank *c)
+{
+	for (uint32_t r = 0; r < c->ctx->n_ranks; r++)
+		free(c->inputs[r]);
+	free(c->private);
+	RANK_OK(c->ctx, rcclx_mem_free(c->client, c->registered));
+	return rank_leave(c->ctx, c->comm, c->client);
+}

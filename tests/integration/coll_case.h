@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: MIT */
+/* One call of any collective: data, expectation by the oracle, call, comparison bit for bit. */
+#ifndef TEST_COLL_CASE_H
+#define TEST_COLL_CASE_H
+
+#include "world.h"
+
+enum coll_mode {
+	COLL_INLINE, /* blocking, by the ranks */
+	COLL_DAEMON, /* blocking, by the daemon */
+	COLL_START,  /* asynchronous */
+	COLL_GROUP,  /* alone in a group */
+	COLL_MODE_N
+};
+
+enum coll_memory { COLL_PRIVATE, COLL_REGISTERED, COLL_MIXED, COLL_MEMORY_N };
+
+struct coll_case {
+	uint8_t coll; /* enum rx_coll */
+	uint32_t dtype;
+	uint32_t op;
+	uint64_t count;
+	uint32_t root;
+	enum coll_mode mode;
+	enum coll_memory memory;
+	bool in_place;     /* where the collective allows it */
+	uint32_t misalign; /* elements */
+	uint64_t seed;
+};
+
+/* A rank's buffers. */
+struct coll_rank {
+	struct rank_ctx *ctx;
+	struct rcclx_client *client;
+	struct rcclx_comm *comm;
+	uint64_t bytes;
+	uint8_t *registered;
+	uint8_t *private;
+	uint8_t *inputs[WORLD_MAX]; /* what each rank has, made anew for each case */
+	uint64_t scalars[WORLD_MAX];
+};
+
+/** coll_open() - join the communicator of all ranks; @bytes for one case's input or output */
+int coll_open(struct coll_rank *c, struct rank_ctx *ctx, uint64_t bytes);
+int coll_close(struct coll_rank *c);
+
+/** coll_run() - do it, and compare all of the output */
+int coll_run(struct coll_rank *c, const struct coll_case *what);
+
+#endif
