@@ -18,8 +18,8 @@ struct rcclx_comm {
 	uint64_t comm_id;
 	struct rcclx_unique_id id; /* under which it was formed */
 	uint32_t n_derived;        /* split, duplicated, shrunk: the same on all ranks */
-	struct rx_map ctl_map;   /* read-only */
-	struct rx_map arena_map; /* read-write */
+	struct rx_map ctl_map;     /* read-only */
+	struct rx_map arena_map;   /* read-write */
 	struct rx_fabric fabric;
 	struct import_table
 		imports; /* peers' memory, mapped on first use; owned by the calling thread */

@@ -6,8 +6,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#define ERR_TEXT_BYTES 1280u
-
 static _Thread_local char last_text[ERR_TEXT_BYTES];
 
 rcclx_result err_set(rcclx_result result, const char *format, ...)

@@ -13,10 +13,13 @@ rcclx_result err_set(rcclx_result result, const char *format, ...) RX_PRINTF(2, 
 /** err_errno() - result of a failed system call: -errno to RCCLX_ERR_*, text "what: reason" */
 rcclx_result err_errno(int negative_errno, const char *what);
 
+/* Longest sentence, with its NUL. */
+#define ERR_TEXT_BYTES 1280u
+
 /* The first error of several steps, with its text. Starts as {0}. */
 struct err_first {
 	rcclx_result result;
-	char text[512];
+	char text[ERR_TEXT_BYTES];
 };
 
 /** err_first_note() - remember @result with this thread's text, if it is the first error */
