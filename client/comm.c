@@ -158,6 +158,7 @@ static rcclx_result attach(struct rcclx_comm *comm, struct conn_reply *reply)
 	}
 	comm->member = ready->member;
 	comm->comm_id = ready->comm_id;
+	comm->yield = comm->fabric.ctl->cores_shared != 0;
 	return RCCLX_OK;
 }
 
@@ -179,7 +180,6 @@ rcclx_result comm_create(const struct create_request *request)
 	comm->rank = request->rank;
 	comm->n_ranks = request->n_ranks;
 	comm->spin_ns = us * 1000;
-	comm->yield = request->n_ranks > cores_online();
 	r = join(comm, &request->id, &request->config, &reply);
 	if (r != RCCLX_OK)
 		return r;

@@ -5,6 +5,7 @@
 #include "daemon.h"
 #include "loop.h"
 #include "op.h"
+#include "p2p.h"
 #include "peer.h"
 #include "reply.h"
 #include "session.h"
@@ -73,6 +74,7 @@ bool comm_has_session(const struct comm *comm, const struct session *session)
 static void comm_free(struct comm *comm)
 {
 	assert(comm->n_present == 0 && !comm->running && rx_list_empty(&comm->ops));
+	comm->p2p = p2p_free(comm->p2p);
 	comm_mem_close(comm);
 	for (uint32_t rank = 0; rank < comm->n_ranks; rank++) {
 		if (comm->members[rank])
@@ -90,7 +92,7 @@ static void comm_free(struct comm *comm)
 
 void comm_release(struct comm *comm)
 {
-	if (comm->n_present == 0 && !comm->running)
+	if (comm->n_present == 0 && !comm->running && !p2p_is_running(comm))
 		comm_free(comm);
 }
 
@@ -301,7 +303,7 @@ static void send_ready(struct comm *comm, const int fds[2])
 					.member = member_handle(member),
 					.comm_id = comm->id,
 					.arena_bytes = rx_fabric_arena_bytes(comm->n_ranks),
-					.tuning_epoch = comm->fabric.ctl->tuning_epoch,
+					.tuning_epoch = comm->fabric.ctl->tuning.epoch,
 				},
 		};
 
@@ -436,6 +438,7 @@ static void gone_when_formed(struct member *member, enum rx_member_status status
 	struct comm *comm = member->comm;
 
 	op_member_gone(member);
+	p2p_member_gone(member);
 	member_detach(member);
 	member->status = status;
 	comm_mem_status(comm, member->rank, status);
@@ -443,6 +446,7 @@ static void gone_when_formed(struct member *member, enum rx_member_status status
 		loop_timer_stop(comm->timer);
 		stall_clear(comm);
 		op_fail_all(comm);
+		p2p_fail_all(comm);
 		comm_release(comm);
 		return;
 	}
@@ -485,6 +489,7 @@ void comm_abort(struct comm *comm, enum rx_abort_reason reason, uint32_t rank, u
 	comm_mem_abort(comm, sig);
 	stall_clear(comm);
 	op_fail_all(comm);
+	p2p_fail_all(comm);
 }
 
 void comm_shut_down(struct comm *comm)

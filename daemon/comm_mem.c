@@ -7,10 +7,18 @@
 #include "../shm/rx_memfd.h"
 
 #include <string.h>
+#include <unistd.h>
 
 uint64_t comm_mem_bytes(uint32_t n_ranks)
 {
 	return sizeof(struct rx_fabric_ctl) + rx_fabric_arena_bytes(n_ranks);
+}
+
+static uint32_t cores_online(void)
+{
+	long n = sysconf(_SC_NPROCESSORS_ONLN);
+
+	return n > 0 ? (uint32_t)n : 1;
 }
 
 /* Nobody else has the page yet. */
@@ -23,7 +31,8 @@ static void fill_ctl(struct comm *comm)
 	ctl->abort_other = UINT32_MAX;
 	ctl->n_ranks = comm->n_ranks;
 	ctl->op_timeout_ns = timeout_ns > 0 ? timeout_ns : RX_FOREVER;
-	ctl->tuning_epoch = rx_tuning_default()->epoch;
+	ctl->cores_shared = comm->n_ranks > cores_online();
+	ctl->tuning = *rx_tuning_default();
 	for (uint32_t rank = 0; rank < comm->n_ranks; rank++) {
 		ctl->pid[rank] = comm_pid(comm, rank);
 		ctl->session[rank] = comm->members[rank]->session_id;

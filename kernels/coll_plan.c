@@ -3,17 +3,50 @@
 
 #include "../shm/rx_fabric_abi.h"
 
+static_assert(RX_TUNING_COLLS == RX_COLL_N, "a row of thresholds for each collective");
+
+static const uint32_t class_max[RX_TUNING_CLASSES] = {2, 4, 8, 16, RX_MAX_RANKS};
+
+#define DEFAULT_ENTRY                                                                              \
+	{                                                                                          \
+		.flat_max = 4096, .flat_max_shared = RX_FLAT_BYTES, .chunk = RX_CHUNK_BYTES,       \
+		.direct_min = 0, .stream_min = 16ull << 20,                                        \
+	}
+#define DEFAULT_ROW                                                                                \
+	{                                                                                          \
+		DEFAULT_ENTRY, DEFAULT_ENTRY, DEFAULT_ENTRY, DEFAULT_ENTRY, DEFAULT_ENTRY          \
+	}
+
 const struct rx_tuning *rx_tuning_default(void)
 {
 	static const struct rx_tuning tuning = {
-		.epoch = 1,
-		.flat_max = 4096,
-		.flat_max_shared = RX_FLAT_BYTES,
-		.chunk = RX_CHUNK_BYTES,
-		.stream_min = 16ull << 20,
+		.epoch = 0,
+		.entries = {DEFAULT_ROW, DEFAULT_ROW, DEFAULT_ROW, DEFAULT_ROW, DEFAULT_ROW,
+			DEFAULT_ROW, DEFAULT_ROW, DEFAULT_ROW, DEFAULT_ROW, DEFAULT_ROW,
+			DEFAULT_ROW, DEFAULT_ROW, DEFAULT_ROW, DEFAULT_ROW},
 	};
 
 	return &tuning;
+}
+
+uint32_t rx_tuning_class(uint32_t n_ranks)
+{
+	uint32_t c = 0;
+
+	while (c + 1 < RX_TUNING_CLASSES && n_ranks > class_max[c])
+		c++;
+	return c;
+}
+
+uint32_t rx_tuning_class_max(uint32_t tuning_class)
+{
+	return class_max[tuning_class < RX_TUNING_CLASSES ? tuning_class : RX_TUNING_CLASSES - 1];
+}
+
+const struct rx_tuning_entry *rx_tuning_for(
+	const struct rx_tuning *tuning, uint32_t coll, uint32_t n_ranks)
+{
+	return &tuning->entries[coll < RX_COLL_N ? coll : RX_BARRIER][rx_tuning_class(n_ranks)];
 }
 
 bool rx_coll_personal(uint32_t coll)
@@ -40,32 +73,42 @@ static uint64_t query_bytes(const struct rx_plan_query *query)
 	return bytes;
 }
 
-static uint64_t flat_limit(const struct rx_plan_query *query, const struct rx_tuning *tuning)
+static uint64_t flat_limit(
+	const struct rx_plan_query *query, const struct rx_tuning_entry *thresholds)
 {
-	uint64_t limit = query->cores_shared ? tuning->flat_max_shared : tuning->flat_max;
+	uint64_t limit = query->cores_shared ? thresholds->flat_max_shared : thresholds->flat_max;
 
 	return rx_min_u64(limit, RX_FLAT_BYTES);
 }
 
-bool rx_plan_is_small(const struct rx_plan_query *query, const struct rx_tuning *tuning)
+bool rx_plan_is_small(const struct rx_plan_query *query, const struct rx_tuning_entry *thresholds)
 {
+	uint64_t bytes = query_bytes(query);
+
 	/* The ranks learn the largest block of an all_to_all_v only from each other. */
 	if (query->coll == RX_ALL_TO_ALL_V)
 		return false;
-	return query_bytes(query) <= flat_limit(query, tuning);
+	return bytes <= RX_ENTRY_PAYLOAD || bytes <= flat_limit(query, thresholds);
 }
 
-struct rx_plan rx_plan_make(const struct rx_plan_query *query, const struct rx_tuning *tuning)
+struct rx_plan rx_plan_make(
+	const struct rx_plan_query *query, const struct rx_tuning_entry *thresholds)
 {
 	uint64_t bytes = query_bytes(query);
-	struct rx_plan plan = {.algorithm = RX_ALG_STAGED, .stream = bytes >= tuning->stream_min};
 	uint32_t size = rx_dtype_size(query->dtype);
+	struct rx_plan plan = {
+		.algorithm = RX_ALG_STAGED,
+		.stream = bytes >= thresholds->stream_min,
+	};
 
-	if (rx_plan_is_small(query, tuning))
+	if (rx_plan_is_small(query, thresholds))
 		plan.algorithm = bytes <= RX_ENTRY_PAYLOAD ? RX_ALG_TINY : RX_ALG_FLAT;
-	else if (query->registered)
+	else if (query->registered && bytes >= thresholds->direct_min)
 		plan.algorithm = RX_ALG_DIRECT;
-	plan.chunk_count = size > 0 ? rx_min_u64(tuning->chunk, RX_CHUNK_BYTES) / size : 0;
+	if (size > 0)
+		plan.chunk_count =
+			rx_max_u64(rx_min_u64(thresholds->chunk, RX_CHUNK_BYTES), RX_CACHE_LINE) /
+			size;
 	return plan;
 }
 

@@ -9,6 +9,7 @@
 #define RX_COLL_PLAN_H
 
 #include "coll_types.h"
+#include "../shm/rx_tuning_abi.h"
 
 enum rx_algorithm {
 	RX_ALG_TINY,   /* data travels in the control line; takers fold or copy it from there */
@@ -18,17 +19,17 @@ enum rx_algorithm {
 	RX_ALG_N
 };
 
-/* Thresholds, in bytes that one rank has for others. */
-struct rx_tuning {
-	uint64_t epoch;           /* grows with every change; the same for all ranks */
-	uint64_t flat_max;        /* largest message served flat, a core for each rank */
-	uint64_t flat_max_shared; /* the same when ranks share cores: barriers cost more there */
-	uint64_t chunk;           /* staged: bytes of a message in flight at a time */
-	uint64_t stream_min;      /* from here on results bypass the cache */
-};
-
 /** rx_tuning_default() - compiled-in thresholds */
 const struct rx_tuning *rx_tuning_default(void);
+
+/** rx_tuning_class() - column of the table for @n_ranks; rx_tuning_class_max(): its largest number
+ */
+uint32_t rx_tuning_class(uint32_t n_ranks);
+uint32_t rx_tuning_class_max(uint32_t tuning_class);
+
+/** rx_tuning_for() - thresholds of a collective; any @coll and @n_ranks */
+const struct rx_tuning_entry *rx_tuning_for(
+	const struct rx_tuning *tuning, uint32_t coll, uint32_t n_ranks);
 
 struct rx_plan_query {
 	uint32_t coll;
@@ -47,10 +48,11 @@ struct rx_plan {
 };
 
 /** rx_plan_is_small() - is the message sent before anything is known of the peers' memory? */
-bool rx_plan_is_small(const struct rx_plan_query *query, const struct rx_tuning *tuning);
+bool rx_plan_is_small(const struct rx_plan_query *query, const struct rx_tuning_entry *thresholds);
 
 /** rx_plan_make() - plan for @query; query->count * element size must not overflow */
-struct rx_plan rx_plan_make(const struct rx_plan_query *query, const struct rx_tuning *tuning);
+struct rx_plan rx_plan_make(
+	const struct rx_plan_query *query, const struct rx_tuning_entry *thresholds);
 
 /**
  * rx_coll_personal() - has a rank a different block for each peer?

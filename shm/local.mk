@@ -23,5 +23,6 @@ librx_shm_la_SOURCES = \
 	shm/rx_ring.c \
 	shm/rx_ring.h \
 	shm/rx_ring_abi.h \
+	shm/rx_tuning_abi.h \
 	shm/rx_wake.c \
 	shm/rx_wake.h

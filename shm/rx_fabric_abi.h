@@ -11,6 +11,7 @@
 #define RX_FABRIC_ABI_H
 
 #include "rx_base.h"
+#include "rx_tuning_abi.h"
 
 #include <assert.h>
 #include <stdatomic.h>
@@ -98,7 +99,8 @@ struct rx_fabric_ctl {
 	uint32_t abort_other;                /* RX_ABORT_MISMATCH: the other rank */
 	uint32_t n_ranks;
 	uint64_t op_timeout_ns; /* deadline of one op; UINT64_MAX none */
-	uint64_t tuning_epoch;
+	uint32_t cores_shared;  /* 1: more ranks than cores to run them */
+	uint32_t reserved;
 	/* Grows when memory of a member is freed: members drop what they imported. */
 	_Atomic uint64_t mem_generation;
 	struct rx_op_sig abort_sig[2];                      /* RX_ABORT_MISMATCH: both sides */
@@ -106,6 +108,7 @@ struct rx_fabric_ctl {
 	uint32_t pid[RX_MAX_RANKS];                         /* as the daemon sees them; 0 unknown */
 	/* Session of each rank: two ranks with the same one share a process. */
 	uint64_t session[RX_MAX_RANKS];
+	struct rx_tuning tuning;
 };
 
 static_assert(sizeof(struct rx_op_sig) == 16, "shared layout");

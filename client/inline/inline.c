@@ -45,7 +45,7 @@ static struct rx_plan_query plan_query(const struct inline_run *run)
 		.op = sig->op,
 		.n_ranks = run->comm->n_ranks,
 		.count = run->max_count,
-		.cores_shared = run->comm->yield,
+		.cores_shared = run->comm->fabric.ctl->cores_shared != 0,
 	};
 }
 
@@ -177,7 +177,8 @@ static uint64_t op_deadline(const struct rcclx_comm *comm, const struct inline_c
 
 rcclx_result inline_run(struct rcclx_comm *comm, const struct inline_call *call)
 {
-	const struct rx_tuning *tuning = rx_tuning_default();
+	const struct rx_tuning_entry *thresholds =
+		rx_tuning_for(&comm->fabric.ctl->tuning, call->sig.coll, comm->n_ranks);
 	struct inline_run run;
 	struct rx_plan_query query;
 	bool small = false;
@@ -191,8 +192,8 @@ rcclx_result inline_run(struct rcclx_comm *comm, const struct inline_call *call)
 	run.size = rx_dtype_size(call->sig.dtype);
 	run.max_count = shape_max_count(call, comm->n_ranks);
 	query = plan_query(&run);
-	small = rx_plan_is_small(&query, tuning);
-	run.plan = rx_plan_make(&query, tuning);
+	small = rx_plan_is_small(&query, thresholds);
+	run.plan = rx_plan_make(&query, thresholds);
 	announce(&run, small);
 	r = agree(&run, small);
 	if (r != RCCLX_OK || run.max_count == 0)
@@ -200,7 +201,7 @@ rcclx_result inline_run(struct rcclx_comm *comm, const struct inline_call *call)
 	if (!small) {
 		query.count = run.max_count;
 		query.registered = direct_possible(&run);
-		run.plan = rx_plan_make(&query, tuning);
+		run.plan = rx_plan_make(&query, thresholds);
 	}
 	return execute(&run);
 }

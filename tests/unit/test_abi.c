@@ -138,19 +138,20 @@ static void test_rx_line(void **state)
 static void test_rx_fabric_ctl(void **state)
 {
 	(void)state;
-	PIN_SIZE(struct rx_fabric_ctl, 1152);
+	PIN_SIZE(struct rx_fabric_ctl, 3456);
 	PIN_ALIGN(struct rx_fabric_ctl, 64);
 	PIN(struct rx_fabric_ctl, abort, 0, 4);
 	PIN(struct rx_fabric_ctl, abort_rank, 4, 4);
 	PIN(struct rx_fabric_ctl, abort_other, 8, 4);
 	PIN(struct rx_fabric_ctl, n_ranks, 12, 4);
 	PIN(struct rx_fabric_ctl, op_timeout_ns, 16, 8);
-	PIN(struct rx_fabric_ctl, tuning_epoch, 24, 8);
+	PIN(struct rx_fabric_ctl, cores_shared, 24, 4);
 	PIN(struct rx_fabric_ctl, mem_generation, 32, 8);
 	PIN(struct rx_fabric_ctl, abort_sig, 40, 32);
 	PIN(struct rx_fabric_ctl, status, 128, 256);
 	PIN(struct rx_fabric_ctl, pid, 384, 256);
 	PIN(struct rx_fabric_ctl, session, 640, 512);
+	PIN(struct rx_fabric_ctl, tuning, 1152, 2248);
 }
 
 static void test_constants(void **state)

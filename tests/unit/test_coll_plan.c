@@ -49,7 +49,7 @@ static void test_part_near_limit(void **state)
 
 static void test_small_and_plan_agree(void **state)
 {
-	const struct rx_tuning *tuning = rx_tuning_default();
+	const struct rx_tuning_entry *tuning = rx_tuning_for(rx_tuning_default(), RX_ALL_REDUCE, 2);
 
 	(void)state;
 	for (uint64_t count = 0; count < 20000; count++) {
@@ -66,12 +66,12 @@ static void test_small_and_plan_agree(void **state)
 
 static void test_thresholds_fit_buffers(void **state)
 {
-	struct rx_tuning huge = *rx_tuning_default();
+	struct rx_tuning_entry huge = *rx_tuning_for(rx_tuning_default(), RX_ALL_REDUCE, 3);
 
 	(void)state;
-	huge.flat_max = UINT64_MAX;
-	huge.flat_max_shared = UINT64_MAX;
-	huge.chunk = UINT64_MAX;
+	huge.flat_max = UINT32_MAX;
+	huge.flat_max_shared = UINT32_MAX;
+	huge.chunk = UINT32_MAX;
 	for (uint32_t dtype = 0; dtype < RX_DTYPE_N; dtype++) {
 		uint32_t size = rx_dtype_size(dtype);
 		struct rx_plan_query query = query_of(RX_FLAT_BYTES / size + 1, dtype, 3);
@@ -85,18 +85,19 @@ static void test_thresholds_fit_buffers(void **state)
 
 static void test_registered_goes_direct(void **state)
 {
+	const struct rx_tuning_entry *tuning = rx_tuning_for(rx_tuning_default(), RX_ALL_REDUCE, 2);
 	struct rx_plan_query query = query_of(1 << 20, RX_FLOAT32, 2);
 
 	(void)state;
 	query.registered = true;
-	assert_int_equal(rx_plan_make(&query, rx_tuning_default()).algorithm, RX_ALG_DIRECT);
+	assert_int_equal(rx_plan_make(&query, tuning).algorithm, RX_ALG_DIRECT);
 	query.registered = false;
-	assert_int_equal(rx_plan_make(&query, rx_tuning_default()).algorithm, RX_ALG_STAGED);
+	assert_int_equal(rx_plan_make(&query, tuning).algorithm, RX_ALG_STAGED);
 }
 
 static void test_personal_counts_all_blocks(void **state)
 {
-	const struct rx_tuning *tuning = rx_tuning_default();
+	const struct rx_tuning_entry *tuning = rx_tuning_for(rx_tuning_default(), RX_ALL_REDUCE, 2);
 	struct rx_plan_query query = query_of(tuning->flat_max / 4 / 8, RX_FLOAT32, 8);
 
 	(void)state;
@@ -109,6 +110,18 @@ static void test_personal_counts_all_blocks(void **state)
 	query.coll = RX_ALL_TO_ALL_V;
 	query.count = 1;
 	assert_false(rx_plan_is_small(&query, tuning));
+}
+
+static void test_classes(void **state)
+{
+	(void)state;
+	for (uint32_t n = 1; n <= RX_MAX_RANKS; n++) {
+		uint32_t c = rx_tuning_class(n);
+
+		assert_true(n <= rx_tuning_class_max(c));
+		assert_true(c == 0 || n > rx_tuning_class_max(c - 1));
+	}
+	assert_int_equal(rx_tuning_class(1000), RX_TUNING_CLASSES - 1);
 }
 
 static void test_names(void **state)
@@ -128,6 +141,7 @@ int main(void)
 		cmocka_unit_test(test_thresholds_fit_buffers),
 		cmocka_unit_test(test_registered_goes_direct),
 		cmocka_unit_test(test_personal_counts_all_blocks),
+		cmocka_unit_test(test_classes),
 		cmocka_unit_test(test_names),
 	};
 

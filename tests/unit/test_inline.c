@@ -14,7 +14,7 @@
 #include "../../client/import.h"
 #include "../../client/inline/inline.h"
 #include "../../client/mem.h"
-#include "../../kernels/coll_types.h"
+#include "../../kernels/coll_plan.h"
 #include "../../shm/rx_clock.h"
 #include "../../shm/rx_memfd.h"
 
@@ -124,6 +124,8 @@ static void fixture_open(struct fixture *f, uint32_t n_ranks)
 	ctl = f->ctl.addr;
 	ctl->n_ranks = n_ranks;
 	ctl->op_timeout_ns = RX_FOREVER;
+	ctl->tuning = *rx_tuning_default();
+	ctl->cores_shared = n_ranks > 2;
 	assert_int_equal(
 		rx_memfd_new("arena", rx_fabric_arena_bytes(n_ranks), RX_MEMFD_SHARED, &fd), 0);
 	assert_int_equal(rx_map_open(&f->arena, fd, rx_fabric_arena_bytes(n_ranks), RX_MAP_RW), 0);
