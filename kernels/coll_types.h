@@ -57,7 +57,7 @@ enum rx_coll {
 /** rx_dtype_size() - bytes per element; 0 for an unknown type */
 uint32_t rx_dtype_size(uint32_t dtype);
 
-/** rx_dtype_name(), rx_redop_name(), rx_coll_name() - "float32", "sum", "all_reduce"; "?" unknown */
+/** rx_dtype_name(), rx_redop_name(), rx_coll_name() - "float32", "sum", "all_reduce", or "?" */
 const char *rx_dtype_name(uint32_t dtype);
 const char *rx_redop_name(uint32_t op);
 const char *rx_coll_name(uint32_t coll);
