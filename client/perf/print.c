@@ -32,10 +32,13 @@ const char *perf_algorithm_name(
 		.registered = options->registered,
 		.cores_shared = (long)n_ranks > sysconf(_SC_NPROCESSORS_ONLN),
 	};
+	const struct rx_tuning_entry *thresholds = NULL;
 
 	if (options->executor == RCCLX_EXECUTOR_DAEMON)
 		return "daemon";
-	return rx_algorithm_name(rx_plan_make(&query, rx_tuning_default()).algorithm);
+	/* The compiled-in thresholds, which the daemon gives to every communicator. */
+	thresholds = rx_tuning_for(rx_tuning_default(), query.coll, n_ranks);
+	return rx_algorithm_name(rx_plan_make(&query, thresholds).algorithm);
 }
 
 void perf_print_header(
