@@ -3,22 +3,32 @@
 #include "fake_daemon.h"
 
 #include "../../client/args.h"
+#include "../../client/args_coll.h"
 #include "../../client/comm.h"
 
 #include <string.h>
 
 static _Alignas(16) uint8_t memory[256];
 
-static struct args_reduction good(void)
+static struct args_coll good(void)
 {
-	return (struct args_reduction){memory, memory + 128, 8, RCCLX_FLOAT32, RCCLX_SUM, NULL};
+	return (struct args_coll){
+		.function = "rcclx_all_reduce",
+		.coll = RX_ALL_REDUCE,
+		.send = memory,
+		.recv = memory + 128,
+		.count = 8,
+		.dtype = RCCLX_FLOAT32,
+		.op = RCCLX_SUM,
+		.n_ranks = 2,
+	};
 }
 
-static rcclx_result check(const struct args_reduction *args)
+static rcclx_result check(const struct args_coll *args)
 {
-	uint64_t bytes = 0;
+	struct args_bytes bytes = {0};
 
-	return args_reduction("rcclx_all_reduce", args, &bytes);
+	return args_coll(args, &bytes);
 }
 
 /* ---- structs that grow ---- */
@@ -89,34 +99,39 @@ static void test_texts(void **state)
 static void test_good_reductions(void **state)
 {
 	static const uint32_t sizes[] = {1, 1, 4, 4, 8, 8, 2, 4, 8, 2, 1, 1};
-	struct args_reduction args = good();
-	uint64_t bytes = 0;
+	struct args_coll args = good();
+	struct args_bytes bytes = {0};
 
 	(void)state;
 	for (uint32_t dtype = 0; dtype < RX_ARRAY_SIZE(sizes); dtype++) {
 		args.dtype = dtype;
-		assert_int_equal(args_reduction("f", &args, &bytes), RCCLX_OK);
-		assert_int_equal(bytes, 8 * sizes[dtype]);
+		assert_int_equal(args_coll(&args, &bytes), RCCLX_OK);
+		assert_int_equal(bytes.send, 8 * sizes[dtype]);
+		assert_int_equal(bytes.recv, 8 * sizes[dtype]);
 	}
 	/* In place; side by side, either way round. */
 	args = good();
-	args.recv = args.send;
+	args.recv = memory;
 	assert_int_equal(check(&args), RCCLX_OK);
 	args.recv = memory + 32;
 	assert_int_equal(check(&args), RCCLX_OK);
 	args.send = memory + 64;
 	assert_int_equal(check(&args), RCCLX_OK);
 	/* Nothing: no memory needed. */
-	args = (struct args_reduction){NULL, NULL, 0, RCCLX_INT8, RCCLX_MAX, NULL};
-	assert_int_equal(args_reduction("f", &args, &bytes), RCCLX_OK);
-	assert_int_equal(bytes, 0);
+	args = good();
+	args.send = NULL;
+	args.recv = NULL;
+	args.count = 0;
+	assert_int_equal(args_coll(&args, &bytes), RCCLX_OK);
+	assert_int_equal(bytes.send, 0);
+	assert_int_equal(bytes.recv, 0);
 	args = good();
 	args.op = RCCLX_PREMUL_SUM;
 	args.scalar = memory;
 	assert_int_equal(check(&args), RCCLX_OK);
 }
 
-static void expect_refused(struct args_reduction args, const char *part)
+static void expect_refused(struct args_coll args, const char *part)
 {
 	assert_int_equal(check(&args), RCCLX_ERR_INVALID);
 	assert_text("rcclx_all_reduce");
@@ -125,7 +140,7 @@ static void expect_refused(struct args_reduction args, const char *part)
 
 static void test_refused_reductions(void **state)
 {
-	struct args_reduction args = good();
+	struct args_coll args = good();
 
 	(void)state;
 	args.send = NULL;
@@ -156,7 +171,7 @@ static void test_refused_reductions(void **state)
 
 static void test_overlaps(void **state)
 {
-	struct args_reduction args = good();
+	struct args_coll args = good();
 
 	(void)state;
 	args.recv = memory + 4;
@@ -168,9 +183,25 @@ static void test_overlaps(void **state)
 	expect_refused(args, "overlap");
 }
 
+static void test_roots(void **state)
+{
+	struct args_coll args = good();
+
+	(void)state;
+	args.coll = RX_REDUCE;
+	args.root = 1;
+	/* Not the root: nothing comes, so recv may be anything. */
+	args.recv = NULL;
+	assert_int_equal(check(&args), RCCLX_OK);
+	args.rank = 1;
+	expect_refused(args, "recv is NULL");
+	args.root = 2;
+	expect_refused(args, "root is 2, expected a rank from 0 to 1");
+}
+
 static void test_sizes_beyond_everything(void **state)
 {
-	struct args_reduction args = good();
+	struct args_coll args = good();
 
 	(void)state;
 	args.count = UINT64_MAX / 4 + 1;
@@ -269,6 +300,7 @@ int main(void)
 		cmocka_unit_test(test_good_reductions),
 		cmocka_unit_test(test_refused_reductions),
 		cmocka_unit_test(test_overlaps),
+		cmocka_unit_test(test_roots),
 		cmocka_unit_test(test_sizes_beyond_everything),
 		cmocka_unit_test(test_null_handles),
 		cmocka_unit_test(test_call_configs),
