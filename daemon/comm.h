@@ -14,6 +14,7 @@
 struct daemon;
 struct loop_timer;
 struct op;
+struct p2p;
 struct session;
 
 enum comm_state { COMM_FORMING, COMM_READY, COMM_ABORTED, _COMM_STATE_N };
@@ -33,6 +34,7 @@ struct member {
 	uint64_t op_timeout_ns;
 	uint64_t n_posted;  /* daemon ops */
 	struct op *next_op; /* of the op it posts next, if another rank has posted that */
+	uint32_t n_bad;     /* its refused entries in ops and transfers that are not complete */
 	struct charge comm_charge;
 	struct charge bytes_charge; /* its share of the arena, for as long as the arena exists */
 };
@@ -77,12 +79,15 @@ struct comm {
 
 	/* Collectives for the daemon, in the order in which they were posted; see op.c. */
 	struct rx_list ops;
-	uint32_t n_ops;
+	uint32_t n_ops; /* with the transfers of p2p */
 	struct op *running;
 	struct loop_timer *op_timer;
-	uint64_t fail_from; /* ops from this number on miss a rank that has gone... */
-	uint32_t fail_rank; /* ...this one */
+	uint64_t op_look_ns; /* when op_timer fires, if it is set */
+	uint64_t fail_from;  /* ops from this number on miss a rank that has gone: */
+	uint32_t fail_rank;  /* this one */
 	uint64_t ops_done;
+
+	struct p2p *p2p; /* sends and receives; NULL before the first */
 
 	struct stall stall;
 };

@@ -69,7 +69,7 @@ struct daemon {
 	struct rx_idmap comms;
 	struct rx_list comm_buckets[COMM_BUCKETS]; /* by unique id */
 	struct uniqueid_log retired;               /* ids that were formed once */
-	uint32_t n_ops;                            /* collectives queued or running */
+	uint32_t n_ops;                            /* collectives and transfers queued or running */
 
 	struct loop_timer *stop_timer; /* bounds DAEMON_STOPPING */
 	struct rx_log_limit log_limits[LOG_LIMIT_SLOTS];

@@ -1,21 +1,24 @@
 /* SPDX-License-Identifier: MIT */
 #include "entry.h"
 
-#include "../kernels/coll_types.h"
-#include "../kernels/host/host_coll.h"
-
 #include <inttypes.h>
 #include <stdio.h>
 
-bool entry_moves_data(const struct rx_sqe *sqe)
+bool entry_is_p2p(const struct rx_sqe *sqe)
 {
-	return sqe->coll != RX_BARRIER && sqe->count > 0;
+	return sqe->coll == RX_SEND || sqe->coll == RX_RECV;
 }
 
-/* One buffer of @bytes at @offset of a region. */
+/* One buffer of @count elements at @offset of a region. */
 static const char *check_buffer(
-	bool known, uint64_t region_bytes, uint64_t offset, uint64_t bytes, uint32_t size)
+	bool known, uint64_t region_bytes, uint64_t offset, uint64_t count, uint32_t size)
 {
+	uint64_t bytes = 0;
+
+	if (count == 0)
+		return NULL;
+	if (!rx_mul_u64(count, size, &bytes))
+		return "the count is too large";
 	if (!known)
 		return "the memory handle is not one of this session";
 	if (offset % size != 0)
@@ -25,47 +28,63 @@ static const char *check_buffer(
 	return NULL;
 }
 
-static const char *check_all_reduce(const struct rx_sqe *sqe, const struct entry_facts *facts)
+static const char *check_buffers(
+	const struct rx_sqe *sqe, const struct entry_facts *facts, const struct rx_extent *extent)
 {
 	uint32_t size = rx_dtype_size(sqe->dtype);
-	uint64_t bytes = 0;
-	const char *why = NULL;
+	const char *why = check_buffer(
+		facts->send_known, facts->send_bytes, sqe->send_offset, extent->send, size);
 
-	if (size == 0)
-		return "unknown data type";
-	if (sqe->op >= RX_REDOP_N)
-		return "unknown reduction";
-	if (!rx_mul_u64(sqe->count, size, &bytes))
-		return "the count is too large";
-	if (sqe->count == 0)
-		return NULL;
-	why = check_buffer(facts->send_known, facts->send_bytes, sqe->send_offset, bytes, size);
 	if (why)
 		return why;
-	return check_buffer(facts->recv_known, facts->recv_bytes, sqe->recv_offset, bytes, size);
+	return check_buffer(
+		facts->recv_known, facts->recv_bytes, sqe->recv_offset, extent->recv, size);
 }
 
-static const char *check(const struct rx_sqe *sqe, const struct entry_facts *facts)
+static const char *check_root(const struct rx_sqe *sqe, uint32_t n_ranks)
 {
-	if (!host_coll_supported(sqe->coll))
+	if (entry_is_p2p(sqe))
+		return sqe->root < n_ranks ? NULL : "there is no such peer";
+	if (rx_coll_has_root(sqe->coll))
+		return sqe->root < n_ranks ? NULL : "there is no such root";
+	return sqe->root == 0 ? NULL : "this collective has no root";
+}
+
+/* What does not depend on the memory. */
+static const char *check_call(const struct rx_sqe *sqe, uint32_t n_ranks)
+{
+	if (sqe->coll >= RX_COLL_N || rx_coll_is_v(sqe->coll))
 		return "this collective does not exist here";
 	if (sqe->flags != RX_SQE_F_NONE)
 		return "unknown flags";
-	if (sqe->root != 0)
-		return "this collective has no root";
-	if (sqe->coll == RX_ALL_REDUCE)
-		return check_all_reduce(sqe, facts);
-	return sqe->count == 0 ? NULL : "a barrier has no data";
+	if (rx_dtype_size(sqe->dtype) == 0)
+		return "unknown data type";
+	if (rx_coll_reduces(sqe->coll) && sqe->op >= RX_REDOP_N)
+		return "unknown reduction";
+	if (!rx_coll_reduces(sqe->coll) && sqe->op != 0)
+		return "this collective does not reduce";
+	if (sqe->coll == RX_BARRIER && sqe->count != 0)
+		return "a barrier has no data";
+	return check_root(sqe, n_ranks);
 }
 
-int entry_check(const struct rx_sqe *sqe, const struct entry_facts *facts, const char **why_p)
+int entry_check(const struct rx_sqe *sqe, const struct entry_facts *facts,
+	struct rx_extent *extent_p, const char **why_p)
 {
-	const char *why = check(sqe, facts);
+	struct rx_extent extent = {0};
+	const char *why = check_call(sqe, facts->n_ranks);
 
+	if (!why && !rx_coll_extent(
+			    sqe->coll, sqe->count, facts->n_ranks, facts->rank, sqe->root, &extent))
+		why = "the count is too large";
 	if (!why)
-		return 0;
-	*why_p = why;
-	return ENTRY_E_BAD;
+		why = check_buffers(sqe, facts, &extent);
+	if (why) {
+		*why_p = why;
+		return ENTRY_E_BAD;
+	}
+	*extent_p = extent;
+	return 0;
 }
 
 struct rx_op_sig entry_sig(const struct rx_sqe *sqe)
@@ -82,12 +101,28 @@ struct rx_op_sig entry_sig(const struct rx_sqe *sqe)
 
 void sig_describe(const struct rx_op_sig *sig, char *text, size_t bytes)
 {
-	if (sig->coll == RX_BARRIER)
+	const char *coll = rx_coll_name(sig->coll);
+	const char *dtype = rx_dtype_name(sig->dtype);
+	char reduction[24] = "";
+	char root[24] = "";
+
+	if (sig->coll == RX_BARRIER) {
 		(void)snprintf(text, bytes, "barrier");
-	else if (rx_coll_reduces(sig->coll))
-		(void)snprintf(text, bytes, "%s of %" PRIu64 " %s, %s", rx_coll_name(sig->coll),
-			sig->count, rx_dtype_name(sig->dtype), rx_redop_name(sig->op));
-	else
-		(void)snprintf(text, bytes, "%s of %" PRIu64 " %s", rx_coll_name(sig->coll),
-			sig->count, rx_dtype_name(sig->dtype));
+		return;
+	}
+	/* The counts of these travel as a checksum. */
+	if (rx_coll_is_v(sig->coll)) {
+		(void)snprintf(text, bytes, "%s of %s", coll, dtype);
+		return;
+	}
+	if (rx_coll_reduces(sig->coll))
+		(void)snprintf(reduction, sizeof(reduction), ", %s", rx_redop_name(sig->op));
+	if (rx_coll_has_root(sig->coll))
+		(void)snprintf(root, sizeof(root), ", root %" PRIu32, sig->root);
+	else if (sig->coll == RX_SEND)
+		(void)snprintf(root, sizeof(root), " to rank %" PRIu32, sig->root);
+	else if (sig->coll == RX_RECV)
+		(void)snprintf(root, sizeof(root), " from rank %" PRIu32, sig->root);
+	(void)snprintf(
+		text, bytes, "%s of %" PRIu64 " %s%s%s", coll, sig->count, dtype, reduction, root);
 }

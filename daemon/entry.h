@@ -3,13 +3,14 @@
 #ifndef DAEMON_ENTRY_H
 #define DAEMON_ENTRY_H
 
-#include "../shm/rx_base.h"
+#include "../kernels/coll_extent.h"
 #include "../shm/rx_fabric_abi.h"
 #include "../shm/rx_ring_abi.h"
 
 /* What the handles of an entry stand for. */
 struct entry_facts {
 	uint32_t n_ranks;
+	uint32_t rank; /* of who submits */
 	bool send_known;
 	bool recv_known;
 	uint64_t send_bytes; /* size of the region, when known */
@@ -22,14 +23,15 @@ enum {
 
 /**
  * entry_check() - may the entry be executed on these regions?
+ * @extent_p: receives what it touches of them, in elements; a region of extent 0 is not looked at
  * @why_p: receives a static sentence when not
  * Return: 0, ENTRY_E_BAD.
  */
-RX_WARN_UNUSED int entry_check(
-	const struct rx_sqe *sqe, const struct entry_facts *facts, const char **why_p);
+RX_WARN_UNUSED int entry_check(const struct rx_sqe *sqe, const struct entry_facts *facts,
+	struct rx_extent *extent_p, const char **why_p);
 
-/** entry_moves_data() - does the entry touch its regions? */
-bool entry_moves_data(const struct rx_sqe *sqe);
+/** entry_is_p2p() - a send or a receive, whose root is the peer */
+bool entry_is_p2p(const struct rx_sqe *sqe);
 
 /** entry_sig() - what all ranks must agree on */
 struct rx_op_sig entry_sig(const struct rx_sqe *sqe);

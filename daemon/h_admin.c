@@ -10,6 +10,7 @@
 #include "daemon.h"
 #include "entry.h"
 #include "op.h"
+#include "p2p.h"
 #include "peer.h"
 #include "reply.h"
 #include "session.h"
@@ -152,9 +153,15 @@ static const char *member_status_name(const struct member *member)
 	return member ? names[member->status] : "missing";
 }
 
+/* Sends and receives that wait for their counterpart. */
+struct p2p_view {
+	uint64_t ranks; /* bitmap of those who wait */
+	struct rx_op_sig sigs[RX_MAX_RANKS];
+};
+
 /* What the rank waits for in the queue, else what it last did inline. False: nothing yet. */
-static bool last_op(
-	const struct comm *comm, uint32_t rank, struct rx_op_sig *sig_p, uint64_t *op_seq_p)
+static bool last_op(const struct comm *comm, const struct p2p_view *p2p, uint32_t rank,
+	struct rx_op_sig *sig_p, uint64_t *op_seq_p)
 {
 	const struct op *op = op_waiting(comm);
 	struct rx_line_view view = {0};
@@ -162,18 +169,26 @@ static bool last_op(
 	if (comm->state != COMM_FORMING)
 		view = rx_fabric_view(&comm->fabric, rank);
 	*op_seq_p = view.seq;
-	*sig_p = op && op->parts[rank].posted ? op->parts[rank].sig : view.sig;
-	return view.seq > 0 || (op && op->parts[rank].posted);
+	if (op && op->parts[rank].posted)
+		*sig_p = op->parts[rank].sig;
+	else if (p2p->ranks >> rank & 1)
+		*sig_p = p2p->sigs[rank];
+	else if (view.seq > 0)
+		*sig_p = view.sig;
+	else
+		return false;
+	return true;
 }
 
-static void fill_rank(struct comm_texts *texts, const struct comm *comm, uint32_t rank)
+static void fill_rank(struct comm_texts *texts, const struct comm *comm, const struct p2p_view *p2p,
+	uint32_t rank)
 {
 	struct rx_rank_info *info = &texts->ranks[rank];
 	const struct member *member = comm->members[rank];
 	struct rx_op_sig sig;
 
 	*info = (struct rx_rank_info){.rank = rank, .status = member_status_name(member)};
-	if (last_op(comm, rank, &sig, &info->op_seq)) {
+	if (last_op(comm, p2p, rank, &sig, &info->op_seq)) {
 		sig_describe(&sig, texts->ops[rank], OP_TEXT_BYTES);
 		info->op = texts->ops[rank];
 	}
@@ -190,9 +205,13 @@ static uint64_t late_ranks(const struct comm *comm, uint64_t *stalled_ns_p)
 {
 	const struct op *op = op_waiting(comm);
 	uint64_t now = rx_now_ns();
-	uint64_t late = comm->stall.late;
-	uint64_t stalled_ns = late ? now - comm->stall.since_ns : 0;
+	uint64_t stalled_ns = 0;
+	uint64_t late = p2p_late(comm, &stalled_ns);
 
+	if (comm->stall.late) {
+		late |= comm->stall.late;
+		stalled_ns = rx_max_u64(stalled_ns, now - comm->stall.since_ns);
+	}
 	if (op && now - op->wait_start_ns >= comm->daemon->config.stall_report_ns) {
 		late |= op_missing(comm);
 		stalled_ns = rx_max_u64(stalled_ns, now - op->wait_start_ns);
@@ -203,8 +222,10 @@ static uint64_t late_ranks(const struct comm *comm, uint64_t *stalled_ns_p)
 
 static void fill_comm(struct rx_comm_info *info, struct comm_texts *texts, const struct comm *comm)
 {
+	struct p2p_view p2p;
 	uint64_t late = 0;
 
+	p2p.ranks = p2p_waiting(comm, p2p.sigs);
 	*info = (struct rx_comm_info){
 		.id = comm->id,
 		.name = comm->name,
@@ -219,7 +240,7 @@ static void fill_comm(struct rx_comm_info *info, struct comm_texts *texts, const
 		.age_ns = rx_now_ns() - comm->created_ns,
 	};
 	for (uint32_t rank = 0; rank < comm->n_ranks; rank++)
-		fill_rank(texts, comm, rank);
+		fill_rank(texts, comm, &p2p, rank);
 	late = late_ranks(comm, &info->stalled_ns);
 	for (uint32_t rank = 0; rank < comm->n_ranks; rank++)
 		texts->ranks[rank].late = late >> rank & 1;

@@ -4,6 +4,7 @@
 noinst_LTLIBRARIES += librx_daemon.la
 librx_daemon_la_SOURCES = \
 	daemon/account.c daemon/account.h \
+	daemon/answer.c daemon/answer.h \
 	daemon/comm.c daemon/comm.h \
 	daemon/comm_mem.c daemon/comm_mem.h \
 	daemon/config.c daemon/config.h \
@@ -19,6 +20,7 @@ librx_daemon_la_SOURCES = \
 	daemon/loop.c daemon/loop.h \
 	daemon/op.c daemon/op.h \
 	daemon/options.c daemon/options.h \
+	daemon/p2p.c daemon/p2p.h \
 	daemon/peer.c daemon/peer.h \
 	daemon/policy.c daemon/policy.h \
 	daemon/region.c daemon/region.h \

@@ -10,31 +10,22 @@
  * (comm.fail_from), without queueing.
  *
  * Memory: an op exists only while an entry of some session's ring is in flight, and those are
- * bounded.
+ * bounded, or while it waits with a refused entry, and those are counted (member.n_bad).
  */
 #include "op.h"
 
+#include "answer.h"
 #include "daemon.h"
 #include "entry.h"
 #include "loop.h"
 #include "region.h"
-#include "session.h"
 #include "stall.h"
 #include "../shm/rx_clock.h"
-#include "../shm/rx_result.h"
 
 #include <assert.h>
-#include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-
-/* How an op ended for one rank. */
-struct outcome {
-	enum rx_result result;
-	uint32_t peer_rank;          /* UINT32_MAX: nobody */
-	const struct rx_op_sig *sig; /* RX_ERR_MISMATCH: the peer's */
-};
 
 static void op_set_state(struct op *op, enum op_state state)
 {
@@ -48,51 +39,9 @@ static void op_set_state(struct op *op, enum op_state state)
 	op->state = state;
 }
 
-/* What ops of an aborted communicator return. */
-static struct outcome abort_outcome(const struct comm *comm)
-{
-	static const uint8_t results[RX_ABORT_N] = {
-		[RX_ABORT_USER] = RX_ERR_ABORTED,
-		[RX_ABORT_PEER_LOST] = RX_ERR_PEER_LOST,
-		[RX_ABORT_MISMATCH] = RX_ERR_MISMATCH,
-		[RX_ABORT_DEADLINE] = RX_ERR_TIMEOUT,
-		[RX_ABORT_SHUTDOWN] = RX_ERR_DAEMON_LOST,
-		[RX_ABORT_ERROR] = RX_ERR_ABORTED,
-	};
-	struct outcome outcome = {.result = RX_ERR_ABORTED, .peer_rank = comm->abort_rank};
-
-	if (comm->reason != RX_ABORT_NONE)
-		outcome.result = results[comm->reason];
-	if (comm->reason == RX_ABORT_MISMATCH)
-		outcome.sig = &comm->fabric.ctl->abort_sig[0];
-	return outcome;
-}
-
 static struct outcome lost_outcome(const struct comm *comm)
 {
 	return (struct outcome){.result = RX_ERR_PEER_LOST, .peer_rank = comm->fail_rank};
-}
-
-/* One completion; nobody to tell when the rank has gone. */
-static void answer(
-	const struct member *member, uint64_t user_data, uint32_t opno, struct outcome outcome)
-{
-	struct rx_cqe cqe = {
-		.user_data = user_data,
-		.result = (int32_t)outcome.result,
-		.peer_rank = outcome.peer_rank,
-		.opno = opno,
-	};
-
-	if (!member->session)
-		return;
-	if (outcome.peer_rank < member->comm->n_ranks)
-		cqe.peer_pid = comm_pid(member->comm, outcome.peer_rank);
-	if (outcome.sig) {
-		memcpy(&cqe.peer_sig, outcome.sig, sizeof(cqe.peer_sig));
-		cqe.peer_count = outcome.sig->count;
-	}
-	session_complete(member->session, &cqe);
 }
 
 static void answer_part(struct op *op, uint32_t rank, struct outcome outcome)
@@ -145,6 +94,7 @@ static void op_free(struct op *op, enum op_state state)
 	for (uint32_t rank = 0; rank < comm->n_ranks; rank++) {
 		(void)region_unref(op->parts[rank].send);
 		(void)region_unref(op->parts[rank].recv);
+		comm->members[rank]->n_bad -= op->parts[rank].bad;
 	}
 	rx_list_unlink(&op->link);
 	comm->n_ops--;
@@ -179,20 +129,20 @@ static uint64_t next_look(const struct op *op)
 }
 
 /*
- * Not moved when it is set already: it may then fire for an op that is long complete, looks, and
- * is set anew if need be. Cheaper than setting it for every op.
+ * Not moved when it is set for an earlier time already: it may then fire for an op that is long
+ * complete, looks, and is set anew if need be. Cheaper than setting it for every op.
  */
 static void arm(struct comm *comm)
 {
 	const struct op *op = first_op(comm);
-	uint64_t when = 0;
+	uint64_t when = op ? next_look(op) : RX_FOREVER;
 	uint64_t now = 0;
 
-	if (!op || loop_timer_is_set(comm->op_timer))
-		return;
-	when = next_look(op);
 	if (when == RX_FOREVER)
 		return;
+	if (loop_timer_is_set(comm->op_timer) && comm->op_look_ns <= when)
+		return;
+	comm->op_look_ns = when;
 	now = rx_now_ns();
 	loop_timer_set(comm->op_timer, when > now ? when - now : 0);
 }
@@ -253,15 +203,10 @@ static void on_done(struct exec_job *job)
 {
 	struct op *op = rx_container_of(job, struct op, job);
 	struct comm *comm = op->comm;
-	struct outcome outcome = {.result = RX_OK, .peer_rank = UINT32_MAX};
 
 	assert(comm->running == op);
 	comm->running = NULL;
-	if (op->run_result == -ECANCELED)
-		outcome = abort_outcome(comm);
-	else if (op->run_result != 0)
-		outcome.result = RX_ERR_INTERNAL;
-	answer_all(op, outcome);
+	answer_all(op, outcome_of_run(comm, op->run_result));
 	op_free(op, op->run_result == 0 ? OP_DONE : OP_FAILED);
 	advance(comm);
 	comm_release(comm);
@@ -275,10 +220,10 @@ static void run(struct op *op)
 	for (uint32_t rank = 0; rank < comm->n_ranks; rank++) {
 		const struct op_part *part = &op->parts[rank];
 
-		if (!part->send)
-			continue;
-		op->send[rank] = region_at(part->send, part->send_offset);
-		op->recv[rank] = region_at(part->recv, part->recv_offset);
+		if (part->send)
+			op->send[rank] = region_at(part->send, part->send_offset);
+		if (part->recv)
+			op->recv[rank] = region_at(part->recv, part->recv_offset);
 	}
 	op->args = (struct host_coll_args){
 		.coll = sig->coll,
@@ -428,6 +373,19 @@ static void post(struct op *op, struct member *member, const struct rx_sqe *sqe,
 				  : rx_list_entry(op->link.next, struct op, link);
 }
 
+/* False: that was one too many, and the communicator has been aborted. */
+static bool refuse(struct op *op, struct member *member)
+{
+	op->parts[member->rank].bad = true;
+	member->n_bad++;
+	answer_part(op, member->rank,
+		(struct outcome){.result = RX_ERR_INVALID, .peer_rank = UINT32_MAX});
+	if (member->n_bad <= ANSWER_MOST_BAD)
+		return true;
+	comm_abort(op->comm, RX_ABORT_ERROR, member->rank, UINT32_MAX, NULL);
+	return false;
+}
+
 void op_post(struct member *member, const struct rx_sqe *sqe, struct region *send,
 	struct region *recv, bool bad)
 {
@@ -441,20 +399,14 @@ void op_post(struct member *member, const struct rx_sqe *sqe, struct region *sen
 	}
 	if (!op) {
 		answer(member, sqe->user_data, sqe->opno,
-			comm->state == COMM_READY ? lost_outcome(comm) : abort_outcome(comm));
+			comm->state == COMM_READY ? lost_outcome(comm) : outcome_of_abort(comm));
 		member->n_posted++;
 		return;
 	}
 	post(op, member, sqe, bad ? NULL : send, bad ? NULL : recv);
 	member->n_posted++;
-	if (bad) {
-		op->parts[member->rank].bad = true;
-		answer_part(op, member->rank,
-			(struct outcome){
-				.result = RX_ERR_INVALID,
-				.peer_rank = UINT32_MAX,
-			});
-	}
+	if (bad && !refuse(op, member))
+		return;
 	if (op == first_op(comm))
 		advance(comm);
 }
@@ -470,7 +422,7 @@ void op_fail_all(struct comm *comm)
 			exec_cancel(&op->job);
 			continue;
 		}
-		answer_all(op, abort_outcome(comm));
+		answer_all(op, outcome_of_abort(comm));
 		op_free(op, OP_FAILED);
 	}
 	for (uint32_t rank = 0; rank < comm->n_ranks; rank++)
@@ -498,7 +450,8 @@ void op_member_gone(struct member *member)
 		if (op->number >= comm->fail_from) {
 			answer_all(op, lost_outcome(comm));
 			op_free(op, OP_FAILED);
-		} else {
+		} else if (op != comm->running) {
+			/* The running one is answered when the worker has let go of its memory. */
 			answer_part(op, member->rank,
 				(struct outcome){
 					.result = RX_ERR_ABORTED,

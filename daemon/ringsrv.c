@@ -12,6 +12,7 @@
 #include "entry.h"
 #include "loop.h"
 #include "op.h"
+#include "p2p.h"
 #include "peer.h"
 #include "region.h"
 #include "session.h"
@@ -103,35 +104,50 @@ static void refuse(struct session *session, const struct rx_sqe *sqe)
 	session_complete(session, &cqe);
 }
 
-/* Check one entry against what its handles stand for, and post it. */
+/* Does the entry fit what its handles stand for, and is that memory there? */
+static bool check(const struct member *member, const struct rx_sqe *sqe, struct region **send,
+	struct region **recv)
+{
+	struct entry_facts facts = {
+		.n_ranks = member->comm->n_ranks,
+		.rank = member->rank,
+		.send_known = *send != NULL,
+		.recv_known = *recv != NULL,
+		.send_bytes = *send ? (*send)->bytes : 0,
+		.recv_bytes = *recv ? (*recv)->bytes : 0,
+	};
+	struct rx_extent extent = {0};
+	const char *why = NULL;
+
+	if (entry_check(sqe, &facts, &extent, &why) == 0) {
+		*send = extent.send > 0 ? *send : NULL;
+		*recv = extent.recv > 0 ? *recv : NULL;
+		if ((*send && region_map(*send) != 0) || (*recv && region_map(*recv) != 0))
+			why = "the memory cannot be mapped writable";
+	}
+	if (why)
+		rx_debug("session=%" PRIu64 " comm=%" PRIu64 " rank=%u bad entry: %s",
+			member->session_id, member->comm->id, member->rank, why);
+	return !why;
+}
+
 static void serve(struct session *session, const struct rx_sqe *sqe)
 {
 	struct member *member = member_find(session, sqe->member);
 	struct region *send = region_find(session, sqe->send_region);
 	struct region *recv = region_find(session, sqe->recv_region);
-	struct entry_facts facts = {0};
-	const char *why = NULL;
+	bool good = false;
 
 	session->n_in_flight++;
 	if (!member) {
 		refuse(session, sqe);
 		return;
 	}
-	facts = (struct entry_facts){
-		.n_ranks = member->comm->n_ranks,
-		.send_known = send != NULL,
-		.recv_known = recv != NULL,
-		.send_bytes = send ? send->bytes : 0,
-		.recv_bytes = recv ? recv->bytes : 0,
-	};
-	if (entry_check(sqe, &facts, &why) == 0 && entry_moves_data(sqe) &&
-		(region_map(send) != 0 || region_map(recv) != 0))
-		why = "the memory cannot be mapped writable";
-	if (why)
-		rx_debug("session=%" PRIu64 " comm=%" PRIu64 " rank=%u bad entry: %s", session->id,
-			member->comm->id, member->rank, why);
-	op_post(member, sqe, entry_moves_data(sqe) ? send : NULL,
-		entry_moves_data(sqe) ? recv : NULL, why != NULL);
+	good = check(member, sqe, &send, &recv);
+	if (entry_is_p2p(sqe))
+		p2p_post(member, sqe, good ? send : NULL, good ? recv : NULL, !good);
+	else
+		op_post(member, sqe, good ? send : NULL, good ? recv : NULL, !good);
 }
 
 /* At most @budget entries; their number, or -EPROTO. */

@@ -12,20 +12,24 @@
 #include <stdatomic.h>
 
 struct host_coll_args {
-	uint8_t coll;            /* enum rx_coll */
-	uint8_t dtype;           /* enum rx_dtype */
-	uint8_t op;              /* enum rx_redop, where the collective reduces */
-	uint32_t n_ranks;        /* 1 .. RX_MAX_RANKS */
-	uint32_t root;           /* where there is one */
-	uint64_t count;          /* elements, as the collective defines its count */
-	const void *const *send; /* by rank; not looked at when count is 0 */
-	void *const *recv;       /* by rank; equal to any rank's send, or apart from all of them */
-	const uint64_t *scalars; /* by rank, RX_PREMUL_SUM */
+	uint8_t coll;     /* enum rx_coll */
+	uint8_t dtype;    /* enum rx_dtype */
+	uint8_t op;       /* enum rx_redop, where the collective reduces */
+	uint32_t n_ranks; /* 1 .. RX_MAX_RANKS */
+	uint32_t root;    /* where there is one */
+	uint64_t count;   /* elements, as the collective defines its count */
+	/*
+	 * By rank, with the extents of coll_extent.h; NULL where the extent is 0. In place per rank
+	 * as the collective defines it. Buffers of one extent may be the same for several ranks.
+	 */
+	const void *const *send;
+	void *const *recv;
+	const uint64_t *scalars;        /* by rank, RX_PREMUL_SUM */
 	const _Atomic uint32_t *cancel; /* looked at between pieces; NULL: never cancelled */
 	_Atomic uint64_t *n_pieces;     /* grows with every piece: a sign of life; NULL: none */
 };
 
-/** host_coll_supported() - can host_coll_run() do it? */
+/** host_coll_supported() - can host_coll_run() do it? All of equal counts, not send and recv. */
 bool host_coll_supported(uint32_t coll);
 
 /**
@@ -37,5 +41,17 @@ bool host_coll_supported(uint32_t coll);
  * Return: 0; -ECANCELED: outputs are partly written; -ENOTSUP: nothing was done.
  */
 RX_WARN_UNUSED int host_coll_run(const struct host_coll_args *args);
+
+/**
+ * host_coll_transfer() - a matched pair of send and receive
+ * @cancel, @n_pieces: as in struct host_coll_args
+ *
+ * Threads: reentrant. @dst and @src may overlap: @dst gets what @src held then, if it is not larger
+ * than a piece, and otherwise something.
+ *
+ * Return: 0; -ECANCELED: @dst is partly written.
+ */
+RX_WARN_UNUSED int host_coll_transfer(void *dst, const void *src, uint64_t bytes,
+	const _Atomic uint32_t *cancel, _Atomic uint64_t *n_pieces);
 
 #endif

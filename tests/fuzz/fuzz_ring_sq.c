@@ -2,7 +2,8 @@
 /*
  * Submitted entries: whatever passes entry_check() stays inside its regions.
  *
- * Input: 64 bytes of entry, then the sizes of both regions, then which are known.
+ * Input: 64 bytes of entry, then the sizes of both regions, then which are known, then the number
+ * of ranks and whose entry it is.
  */
 #include "../../daemon/entry.h"
 #include "../../kernels/coll_types.h"
@@ -19,42 +20,67 @@ static void require(bool good)
 }
 
 static void check_buffer(
-	bool known, uint64_t region, uint64_t offset, uint64_t count, uint32_t size)
+	bool known, uint64_t region, uint64_t offset, unsigned __int128 count, uint32_t size)
 {
-	unsigned __int128 end = (unsigned __int128)count * size + offset;
-
+	if (count == 0)
+		return;
 	require(known);
-	require(end <= region);
+	require(size > 0);
+	require(count * size + offset <= region);
 	require(offset % size == 0);
+}
+
+/* How many blocks of count elements each collective touches, said once more and shorter. */
+static void check_extents(const struct rx_sqe *sqe, const struct entry_facts *facts)
+{
+	bool is_root = facts->rank == sqe->root;
+	uint32_t n = facts->n_ranks;
+	const uint32_t blocks[RX_COLL_N][2] = {
+		[RX_ALL_REDUCE] = {1, 1},
+		[RX_ALL_GATHER] = {1, n},
+		[RX_REDUCE_SCATTER] = {n, 1},
+		[RX_ALL_TO_ALL] = {n, n},
+		[RX_BROADCAST] = {is_root, 1},
+		[RX_REDUCE] = {1, is_root},
+		[RX_GATHER] = {1, is_root ? n : 0},
+		[RX_SCATTER] = {is_root ? n : 0, 1},
+		[RX_SEND] = {1, 0},
+		[RX_RECV] = {0, 1},
+	};
+	uint32_t size = rx_dtype_size(sqe->dtype);
+
+	require(sqe->coll < RX_ALL_GATHER_V);
+	require(sqe->root < n);
+	check_buffer(facts->send_known, facts->send_bytes, sqe->send_offset,
+		(unsigned __int128)sqe->count * blocks[sqe->coll][0], size);
+	check_buffer(facts->recv_known, facts->recv_bytes, sqe->recv_offset,
+		(unsigned __int128)sqe->count * blocks[sqe->coll][1], size);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct rx_sqe sqe;
-	struct entry_facts facts = {.n_ranks = 4};
+	struct entry_facts facts = {0};
+	struct rx_extent extent;
 	struct rx_op_sig sig;
 	const char *why = NULL;
 	char text[96];
 
-	if (size < sizeof(sqe) + 17)
+	if (size < sizeof(sqe) + 19)
 		return 0;
 	memcpy(&sqe, data, sizeof(sqe));
 	memcpy(&facts.send_bytes, data + sizeof(sqe), 8);
 	memcpy(&facts.recv_bytes, data + sizeof(sqe) + 8, 8);
 	facts.send_known = data[sizeof(sqe) + 16] & 1;
 	facts.recv_known = data[sizeof(sqe) + 16] & 2;
+	facts.n_ranks = data[sizeof(sqe) + 17] % RX_MAX_RANKS + 1;
+	facts.rank = data[sizeof(sqe) + 18] % facts.n_ranks;
 	sig = entry_sig(&sqe);
 	sig_describe(&sig, text, sizeof(text));
 	require(strlen(text) > 0);
-	if (entry_check(&sqe, &facts, &why) != 0) {
+	if (entry_check(&sqe, &facts, &extent, &why) != 0)
 		require(why != NULL);
-		return 0;
-	}
-	if (!entry_moves_data(&sqe))
-		return 0;
-	check_buffer(facts.send_known, facts.send_bytes, sqe.send_offset, sqe.count,
-		rx_dtype_size(sqe.dtype));
-	check_buffer(facts.recv_known, facts.recv_bytes, sqe.recv_offset, sqe.count,
-		rx_dtype_size(sqe.dtype));
+	else
+		check_extents(&sqe, &facts);
 	return 0;
 }
