@@ -10,6 +10,23 @@
 #include <errno.h>
 #include <string.h>
 
+#ifdef RX_FABRIC_TSAN
+#include <sanitizer/tsan_interface.h>
+
+/* One address per rank, whatever the communicator: orders more than need be, hides little. */
+static char tsan_words[RX_MAX_RANKS];
+
+void rx_fabric_tsan_announced(uint32_t rank)
+{
+	__tsan_release(&tsan_words[rank]);
+}
+
+void rx_fabric_tsan_seen(uint32_t rank)
+{
+	__tsan_acquire(&tsan_words[rank]);
+}
+#endif
+
 #define PAGE_BYTES 4096u
 
 static bool n_ranks_ok(uint32_t n_ranks)

@@ -77,6 +77,35 @@ static inline _Atomic uint32_t *rx_fabric_sleeper(
 	return what == RX_WAIT_ENTRY ? &line->entry[target & 1].sleeper : &line->progress.sleeper;
 }
 
+/*
+ * Ranks of one process map the arena each for themselves, so that ThreadSanitizer sees different
+ * words and nothing that orders the use of the ranks' buffers. It is told here: what a rank did
+ * before it announced comes before what a peer does that has seen it.
+ */
+#if defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define RX_FABRIC_TSAN 1
+#endif
+#endif
+#if defined(__SANITIZE_THREAD__)
+#define RX_FABRIC_TSAN 1
+#endif
+
+#ifdef RX_FABRIC_TSAN
+void rx_fabric_tsan_announced(uint32_t rank);
+void rx_fabric_tsan_seen(uint32_t rank);
+#else
+static inline void rx_fabric_tsan_announced(uint32_t rank)
+{
+	(void)rank;
+}
+
+static inline void rx_fabric_tsan_seen(uint32_t rank)
+{
+	(void)rank;
+}
+#endif
+
 /** rx_fabric_announce() - common part of rx_fabric_publish() and rx_fabric_step() */
 static inline void rx_fabric_announce(
 	const struct rx_fabric *fabric, enum rx_wait_what what, uint32_t rank, uint32_t value)
@@ -84,6 +113,7 @@ static inline void rx_fabric_announce(
 	_Atomic uint32_t *word = rx_fabric_word(fabric, what, rank, value);
 	uint32_t any = 0;
 
+	rx_fabric_tsan_announced(rank);
 	/* Release half: pairs with the acquire of rx_fabric_reached(). */
 	atomic_store_explicit(word, value, memory_order_seq_cst);
 	/* seq_cst against the sleeper store and word load of rx_fabric_sleep(). */
@@ -125,7 +155,10 @@ static inline bool rx_fabric_reached(
 {
 	const _Atomic uint32_t *word = rx_fabric_word(fabric, what, peer, target);
 
-	return rx_seq_reached(atomic_load_explicit(word, memory_order_acquire), target);
+	if (!rx_seq_reached(atomic_load_explicit(word, memory_order_acquire), target))
+		return false;
+	rx_fabric_tsan_seen(peer);
+	return true;
 }
 
 /**
