@@ -100,7 +100,8 @@ SMALL_TEST(8)
 
 static size_t large_counts(uint32_t size, uint32_t n_ranks, uint64_t *counts)
 {
-	const struct rx_tuning *tuning = rx_tuning_default();
+	const struct rx_tuning_entry *tuning =
+		rx_tuning_for(rx_tuning_default(), RX_ALL_REDUCE, n_ranks);
 	const uint64_t borders[] = {tuning->flat_max / size, tuning->flat_max_shared / size,
 		RX_FLAT_BYTES / size, RX_CHUNK_BYTES / size,
 		(uint64_t)n_ranks * RX_CHUNK_BYTES / size, tuning->chunk / size};
