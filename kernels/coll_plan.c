@@ -7,23 +7,27 @@ static_assert(RX_TUNING_COLLS == RX_COLL_N, "a row of thresholds for each collec
 
 static const uint32_t class_max[RX_TUNING_CLASSES] = {2, 4, 8, 16, RX_MAX_RANKS};
 
-#define DEFAULT_ENTRY                                                                              \
+/*
+ * One-shot makes every rank read everybody's data, two-shot needs one barrier more: the fewer
+ * ranks, the longer one-shot pays. Registered memory needs no copy in, so it changes over sooner.
+ * Measured with 2 ranks on 2 cores, and with 4 and 8 that share them (doc/performance.md).
+ */
+#define THRESHOLDS(flat)                                                                           \
 	{                                                                                          \
-		.flat_max = 4096, .flat_max_shared = RX_FLAT_BYTES, .chunk = RX_CHUNK_BYTES,       \
-		.direct_min = 0, .stream_min = 16ull << 20,                                        \
+		.flat_max = (flat), .flat_max_shared = 4096, .chunk = RX_CHUNK_BYTES,              \
+		.direct_min = 2048, .stream_min = 16ull << 20                                      \
 	}
-#define DEFAULT_ROW                                                                                \
+#define ROW                                                                                        \
 	{                                                                                          \
-		DEFAULT_ENTRY, DEFAULT_ENTRY, DEFAULT_ENTRY, DEFAULT_ENTRY, DEFAULT_ENTRY          \
+		THRESHOLDS(RX_FLAT_BYTES), THRESHOLDS(16384), THRESHOLDS(8192), THRESHOLDS(4096),  \
+			THRESHOLDS(4096)                                                           \
 	}
 
 const struct rx_tuning *rx_tuning_default(void)
 {
 	static const struct rx_tuning tuning = {
 		.epoch = 0,
-		.entries = {DEFAULT_ROW, DEFAULT_ROW, DEFAULT_ROW, DEFAULT_ROW, DEFAULT_ROW,
-			DEFAULT_ROW, DEFAULT_ROW, DEFAULT_ROW, DEFAULT_ROW, DEFAULT_ROW,
-			DEFAULT_ROW, DEFAULT_ROW, DEFAULT_ROW, DEFAULT_ROW},
+		.entries = {ROW, ROW, ROW, ROW, ROW, ROW, ROW, ROW, ROW, ROW, ROW, ROW, ROW, ROW},
 	};
 
 	return &tuning;
@@ -81,34 +85,48 @@ static uint64_t flat_limit(
 	return rx_min_u64(limit, RX_FLAT_BYTES);
 }
 
-bool rx_plan_is_small(const struct rx_plan_query *query, const struct rx_tuning_entry *thresholds)
+enum rx_early rx_plan_early(
+	const struct rx_plan_query *query, const struct rx_tuning_entry *thresholds)
 {
 	uint64_t bytes = query_bytes(query);
 
 	/* The ranks learn the largest block of an all_to_all_v only from each other. */
 	if (query->coll == RX_ALL_TO_ALL_V)
-		return false;
-	return bytes <= RX_ENTRY_PAYLOAD || bytes <= flat_limit(query, thresholds);
+		return RX_EARLY_WAIT;
+	if (bytes <= RX_ENTRY_PAYLOAD)
+		return RX_EARLY_COPY;
+	if (bytes > flat_limit(query, thresholds))
+		return RX_EARLY_WAIT;
+	return bytes < thresholds->direct_min ? RX_EARLY_COPY : RX_EARLY_COPY_IF_PRIVATE;
+}
+
+static enum rx_algorithm choose(
+	const struct rx_plan_query *query, const struct rx_tuning_entry *thresholds)
+{
+	uint64_t bytes = query_bytes(query);
+	enum rx_early early = rx_plan_early(query, thresholds);
+
+	if (early == RX_EARLY_COPY)
+		return bytes <= RX_ENTRY_PAYLOAD ? RX_ALG_TINY : RX_ALG_FLAT;
+	if (query->registered && bytes >= thresholds->direct_min)
+		return RX_ALG_DIRECT;
+	if (early == RX_EARLY_COPY_IF_PRIVATE && query->copied)
+		return RX_ALG_FLAT;
+	return RX_ALG_STAGED;
 }
 
 struct rx_plan rx_plan_make(
 	const struct rx_plan_query *query, const struct rx_tuning_entry *thresholds)
 {
-	uint64_t bytes = query_bytes(query);
+	uint64_t chunk = rx_min_u64(thresholds->chunk, RX_CHUNK_BYTES);
 	uint32_t size = rx_dtype_size(query->dtype);
 	struct rx_plan plan = {
-		.algorithm = RX_ALG_STAGED,
-		.stream = bytes >= thresholds->stream_min,
+		.algorithm = choose(query, thresholds),
+		.stream = query_bytes(query) >= thresholds->stream_min,
 	};
 
-	if (rx_plan_is_small(query, thresholds))
-		plan.algorithm = bytes <= RX_ENTRY_PAYLOAD ? RX_ALG_TINY : RX_ALG_FLAT;
-	else if (query->registered && bytes >= thresholds->direct_min)
-		plan.algorithm = RX_ALG_DIRECT;
 	if (size > 0)
-		plan.chunk_count =
-			rx_max_u64(rx_min_u64(thresholds->chunk, RX_CHUNK_BYTES), RX_CACHE_LINE) /
-			size;
+		plan.chunk_count = rx_max_u64(chunk, RX_CACHE_LINE) / size;
 	return plan;
 }
 

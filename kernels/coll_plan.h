@@ -36,9 +36,17 @@ struct rx_plan_query {
 	uint32_t dtype;
 	uint32_t op;
 	uint32_t n_ranks;
-	uint64_t count;    /* as the collective defines it; variable ones: the largest block */
-	bool registered;   /* all memory that peers would touch is registered */
+	uint64_t count;  /* as the collective defines it; variable ones: the largest block */
+	bool registered; /* all memory that peers would touch is registered */
+	bool copied;     /* all ranks have copied what they have for others into their flat slots */
 	bool cores_shared; /* more ranks than cores */
+};
+
+/* What a rank does with its data when it announces an op, knowing only its own memory. */
+enum rx_early {
+	RX_EARLY_COPY,            /* send it along: tiny and flat messages */
+	RX_EARLY_COPY_IF_PRIVATE, /* send it along unless its memory is registered */
+	RX_EARLY_WAIT,            /* leave it where it is */
 };
 
 struct rx_plan {
@@ -47,8 +55,9 @@ struct rx_plan {
 	bool stream;
 };
 
-/** rx_plan_is_small() - is the message sent before anything is known of the peers' memory? */
-bool rx_plan_is_small(const struct rx_plan_query *query, const struct rx_tuning_entry *thresholds);
+/** rx_plan_early() - the same on all ranks; query->registered and ->copied are not looked at */
+enum rx_early rx_plan_early(
+	const struct rx_plan_query *query, const struct rx_tuning_entry *thresholds);
 
 /** rx_plan_make() - plan for @query; query->count * element size must not overflow */
 struct rx_plan rx_plan_make(

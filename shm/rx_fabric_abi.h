@@ -34,6 +34,7 @@ struct rx_entry_bufs {
 	uint64_t recv_region;
 	uint64_t send_offset;
 	uint64_t recv_offset;
+	uint64_t copied; /* 1: its data is in the flat slot */
 };
 
 /*
@@ -68,7 +69,7 @@ struct rx_line {
  *   flat[2]   RX_FLAT_BYTES each, by (seq & 1): small messages
  *   chunk[6]  chunk_bytes each: pipelined pieces (three of input, three of results)
  */
-#define RX_FLAT_BYTES      (32u * 1024)
+#define RX_FLAT_BYTES      (64u * 1024)
 #define RX_CHUNK_BYTES     (64u * 1024)
 #define RX_STAGE_IN        3u
 #define RX_STAGE_OUT       3u

@@ -33,20 +33,42 @@ static unsigned int touches(uint32_t coll)
 	}
 }
 
-bool direct_possible(const struct inline_run *run)
+/* What peers would touch of @rank. */
+struct touched {
+	bool send;
+	bool recv;
+};
+
+static struct touched touched_of(const struct inline_run *run, uint32_t rank)
 {
 	unsigned int what = touches(run->call->sig.coll);
-	bool possible = true;
+	bool root = rank == run->call->sig.root;
 
-	for (uint32_t rank = 0; rank < run->comm->n_ranks; rank++) {
-		bool root = rank == run->call->sig.root;
+	return (struct touched){
+		.send = (what & TOUCH_ALL_SEND) || (root && (what & TOUCH_ROOT_SEND)),
+		.recv = (what & TOUCH_ALL_RECV) || (root && (what & TOUCH_ROOT_RECV)),
+	};
+}
 
-		if ((what & TOUCH_ALL_SEND) || (root && (what & TOUCH_ROOT_SEND)))
-			possible &= run->bufs[rank].send_region != 0;
-		if ((what & TOUCH_ALL_RECV) || (root && (what & TOUCH_ROOT_RECV)))
-			possible &= run->bufs[rank].recv_region != 0;
-	}
-	return possible;
+static bool registered(struct touched touched, const struct rx_entry_bufs *bufs)
+{
+	return (!touched.send || bufs->send_region != 0) &&
+	       (!touched.recv || bufs->recv_region != 0);
+}
+
+bool direct_allows(const struct inline_run *run, const struct rx_entry_bufs *bufs)
+{
+	struct touched touched = touched_of(run, run->comm->rank);
+
+	return (touched.send || touched.recv) && registered(touched, bufs);
+}
+
+bool direct_possible(const struct inline_run *run)
+{
+	for (uint32_t rank = 0; rank < run->comm->n_ranks; rank++)
+		if (!registered(touched_of(run, rank), &run->bufs[rank]))
+			return false;
+	return true;
 }
 
 enum side { SIDE_SEND, SIDE_RECV };

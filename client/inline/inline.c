@@ -88,8 +88,8 @@ static void fill_bufs(const struct inline_run *run, struct rx_entry_bufs *bufs)
 	}
 }
 
-/* Write the own entry, with the data itself where the message is small, and announce it. */
-static void announce(struct inline_run *run, bool small)
+/* Write the own entry, with the data itself where the plan wants that, and announce it. */
+static void announce(struct inline_run *run, enum rx_early early)
 {
 	struct rcclx_comm *comm = run->comm;
 	uint32_t seq = comm->seq + 1;
@@ -98,12 +98,15 @@ static void announce(struct inline_run *run, bool small)
 
 	entry->sig = run->call->sig;
 	entry->imm = run->call->imm;
-	if (!small)
+	if (early == RX_EARLY_COPY) {
+		relay_fill(run, run->plan.algorithm == RX_ALG_TINY ? entry->payload : flat);
+	} else {
 		fill_bufs(run, &entry->bufs);
-	else if (run->plan.algorithm == RX_ALG_TINY)
-		relay_fill(run, entry->payload);
-	else
-		relay_fill(run, flat);
+		if (early == RX_EARLY_COPY_IF_PRIVATE && !direct_allows(run, &entry->bufs)) {
+			relay_fill(run, flat);
+			entry->bufs.copied = 1;
+		}
+	}
 	if (run->call->sig.coll == RX_ALL_TO_ALL_V)
 		counts_fill(run, flat);
 	comm->seq = seq;
@@ -119,7 +122,7 @@ static bool sig_equal(const struct rx_op_sig *a, const struct rx_op_sig *b)
  * Wait for the peers' entries and compare. A rank looks at all entries before it reports, so that a
  * mismatch is one for every rank, and the next op starts in step.
  */
-static rcclx_result agree(struct inline_run *run, bool small)
+static rcclx_result agree(struct inline_run *run, enum rx_early early)
 {
 	struct rcclx_comm *comm = run->comm;
 	uint32_t odd_rank = UINT32_MAX;
@@ -140,12 +143,20 @@ static rcclx_result agree(struct inline_run *run, bool small)
 			odd_sig = sig;
 		}
 		run->scalars[rank] = entry->imm;
-		if (!small)
+		if (early != RX_EARLY_COPY)
 			run->bufs[rank] = entry->bufs;
 	}
 	if (odd_rank != UINT32_MAX)
 		return comm_mismatch(comm, &run->call->sig, odd_rank, &odd_sig);
 	return run->call->sig.coll == RX_ALL_TO_ALL_V ? counts_agree(run) : RCCLX_OK;
+}
+
+static bool all_copied(const struct inline_run *run)
+{
+	for (uint32_t rank = 0; rank < run->comm->n_ranks; rank++)
+		if (shape_gives(&run->call->sig, rank) && run->bufs[rank].copied != 1)
+			return false;
+	return true;
 }
 
 static rcclx_result execute(struct inline_run *run)
@@ -181,7 +192,7 @@ rcclx_result inline_run(struct rcclx_comm *comm, const struct inline_call *call)
 		rx_tuning_for(&comm->fabric.ctl->tuning, call->sig.coll, comm->n_ranks);
 	struct inline_run run;
 	struct rx_plan_query query;
-	bool small = false;
+	enum rx_early early = RX_EARLY_WAIT;
 	rcclx_result r = RCCLX_OK;
 
 	/* Not initialised as a whole: clearing room for 64 ranks would cost more than a small op.
@@ -192,15 +203,16 @@ rcclx_result inline_run(struct rcclx_comm *comm, const struct inline_call *call)
 	run.size = rx_dtype_size(call->sig.dtype);
 	run.max_count = shape_max_count(call, comm->n_ranks);
 	query = plan_query(&run);
-	small = rx_plan_is_small(&query, thresholds);
+	early = rx_plan_early(&query, thresholds);
 	run.plan = rx_plan_make(&query, thresholds);
-	announce(&run, small);
-	r = agree(&run, small);
+	announce(&run, early);
+	r = agree(&run, early);
 	if (r != RCCLX_OK || run.max_count == 0)
 		return r;
-	if (!small) {
+	if (early != RX_EARLY_COPY) {
 		query.count = run.max_count;
 		query.registered = direct_possible(&run);
+		query.copied = all_copied(&run);
 		run.plan = rx_plan_make(&query, thresholds);
 	}
 	return execute(&run);

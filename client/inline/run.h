@@ -49,6 +49,13 @@ rcclx_result relay_staged(struct inline_run *run);
 /** two_shot_staged() - allreduce and reduce through staging, pipelined in chunks */
 rcclx_result two_shot_staged(struct inline_run *run);
 
+/**
+ * direct_allows() - is all of this rank's memory that peers would touch registered?
+ *
+ * False where they would touch none: then its registration does not help either.
+ */
+bool direct_allows(const struct inline_run *run, const struct rx_entry_bufs *bufs);
+
 /** direct_possible() - is all memory registered that the peers would touch? The same on all ranks.
  */
 bool direct_possible(const struct inline_run *run);

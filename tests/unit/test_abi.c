@@ -94,12 +94,13 @@ static void test_rx_op_sig(void **state)
 static void test_rx_entry_bufs(void **state)
 {
 	(void)state;
-	PIN_SIZE(struct rx_entry_bufs, 32);
+	PIN_SIZE(struct rx_entry_bufs, 40);
 	PIN_ALIGN(struct rx_entry_bufs, 8);
 	PIN(struct rx_entry_bufs, send_region, 0, 8);
 	PIN(struct rx_entry_bufs, recv_region, 8, 8);
 	PIN(struct rx_entry_bufs, send_offset, 16, 8);
 	PIN(struct rx_entry_bufs, recv_offset, 24, 8);
+	PIN(struct rx_entry_bufs, copied, 32, 8);
 }
 
 static void test_rx_entry(void **state)
@@ -111,7 +112,7 @@ static void test_rx_entry(void **state)
 	PIN(struct rx_entry, sleeper, 4, 4);
 	PIN(struct rx_entry, sig, 8, 16);
 	PIN(struct rx_entry, imm, 24, 8);
-	PIN(struct rx_entry, bufs, 32, 32);
+	PIN(struct rx_entry, bufs, 40, 32);
 	PIN(struct rx_entry, payload, 32, 96);
 }
 
@@ -164,11 +165,11 @@ static void test_constants(void **state)
 	assert_int_equal(RX_SQE_F_NONE, 0);
 	assert_int_equal(RX_REGION_NONE, 0);
 	assert_int_equal(RX_ENTRY_PAYLOAD, 96);
-	assert_int_equal(RX_FLAT_BYTES, 32768);
+	assert_int_equal(RX_FLAT_BYTES, 65536);
 	assert_int_equal(RX_CHUNK_BYTES, 65536);
 	assert_int_equal(RX_STAGE_IN, 3);
 	assert_int_equal(RX_STAGE_OUT, 3);
-	assert_int_equal(RX_STAGE_RANK_SIZE, 458752);
+	assert_int_equal(RX_STAGE_RANK_SIZE, 524288);
 }
 
 static void test_enums(void **state)

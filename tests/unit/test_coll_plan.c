@@ -47,20 +47,29 @@ static void test_part_near_limit(void **state)
 	assert_true(part.first + part.count == UINT64_MAX / 8);
 }
 
-static void test_small_and_plan_agree(void **state)
+/* What was sent along with the announcement must be what the plan reads. */
+static void test_early_and_plan_agree(void **state)
 {
-	const struct rx_tuning_entry *tuning = rx_tuning_for(rx_tuning_default(), RX_ALL_REDUCE, 2);
-
 	(void)state;
-	for (uint64_t count = 0; count < 20000; count++) {
-		struct rx_plan_query query = query_of(count, RX_FLOAT32, 2);
-		bool small = rx_plan_is_small(&query, tuning);
-		struct rx_plan plan = rx_plan_make(&query, tuning);
+	for (uint32_t n = 1; n <= RX_MAX_RANKS; n += 7) {
+		const struct rx_tuning_entry *thresholds =
+			rx_tuning_for(rx_tuning_default(), RX_ALL_REDUCE, n);
 
-		query.registered = true;
-		/* What was sent along with the announcement must be what the plan reads. */
-		assert_int_equal(small, plan.algorithm <= RX_ALG_FLAT);
-		assert_int_equal(small, rx_plan_make(&query, tuning).algorithm <= RX_ALG_FLAT);
+		for (uint64_t count = 0; count < 20000; count++) {
+			struct rx_plan_query query = query_of(count, RX_FLOAT32, n);
+			enum rx_early early = rx_plan_early(&query, thresholds);
+			struct rx_plan plan = rx_plan_make(&query, thresholds);
+
+			/* Private memory that was not copied is not read flat. */
+			assert_int_equal(early == RX_EARLY_COPY, plan.algorithm <= RX_ALG_FLAT);
+			query.copied = early != RX_EARLY_WAIT;
+			plan = rx_plan_make(&query, thresholds);
+			assert_int_equal(early != RX_EARLY_WAIT, plan.algorithm <= RX_ALG_FLAT);
+			query.copied = false;
+			query.registered = true;
+			plan = rx_plan_make(&query, thresholds);
+			assert_int_equal(early == RX_EARLY_COPY, plan.algorithm <= RX_ALG_FLAT);
+		}
 	}
 }
 
@@ -102,14 +111,14 @@ static void test_personal_counts_all_blocks(void **state)
 
 	(void)state;
 	query.coll = RX_ALL_TO_ALL;
-	assert_true(rx_plan_is_small(&query, tuning));
+	assert_int_not_equal(rx_plan_early(&query, tuning), RX_EARLY_WAIT);
 	query.count++;
-	assert_false(rx_plan_is_small(&query, tuning));
+	assert_int_equal(rx_plan_early(&query, tuning), RX_EARLY_WAIT);
 	query.coll = RX_ALL_GATHER;
-	assert_true(rx_plan_is_small(&query, tuning));
+	assert_int_not_equal(rx_plan_early(&query, tuning), RX_EARLY_WAIT);
 	query.coll = RX_ALL_TO_ALL_V;
 	query.count = 1;
-	assert_false(rx_plan_is_small(&query, tuning));
+	assert_int_equal(rx_plan_early(&query, tuning), RX_EARLY_WAIT);
 }
 
 static void test_classes(void **state)
@@ -137,7 +146,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_parts_cover_all),
 		cmocka_unit_test(test_part_near_limit),
-		cmocka_unit_test(test_small_and_plan_agree),
+		cmocka_unit_test(test_early_and_plan_agree),
 		cmocka_unit_test(test_thresholds_fit_buffers),
 		cmocka_unit_test(test_registered_goes_direct),
 		cmocka_unit_test(test_personal_counts_all_blocks),
