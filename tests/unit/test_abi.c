@@ -112,7 +112,7 @@ static void test_rx_entry(void **state)
 	PIN(struct rx_entry, sleeper, 4, 4);
 	PIN(struct rx_entry, sig, 8, 16);
 	PIN(struct rx_entry, imm, 24, 8);
-	PIN(struct rx_entry, bufs, 40, 32);
+	PIN(struct rx_entry, bufs, 32, 40);
 	PIN(struct rx_entry, payload, 32, 96);
 }
 
