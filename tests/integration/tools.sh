@@ -11,6 +11,13 @@ export RCCLXD=${RCCLXD:-$build/daemon/rcclxd}
 unset RCCLX_SOCKET RCCLX_ADMIN_SOCKET XDG_RUNTIME_DIR RCCLX_PERF_ID_FILE RANK WORLD_SIZE PMI_RANK \
 	OMPI_COMM_WORLD_RANK SLURM_PROCID
 
+for program in "$perf" "$ctl" "$RCCLXD"; do
+	[ -x "$program" ] || {
+		echo "tools: $program is missing"
+		exit 1
+	}
+done
+
 dir=$(mktemp -d "${TMPDIR:-/tmp}/rcclx-tools.XXXXXX")
 export TMPDIR=$dir
 sock=$dir/s
