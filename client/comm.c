@@ -50,38 +50,15 @@ static rcclx_result check_create(const struct rcclx_client *client,
 
 /* ---- how to wait ---- */
 
-static uint32_t cores_online(void)
-{
-	long n = sysconf(_SC_NPROCESSORS_ONLN);
-
-	return n > 0 ? (uint32_t)n : 1;
-}
-
-/*
- * Cores on which the ranks run, as far as this one can tell. Who is bound to a single core is one
- * of several ranks that a launcher has given a core each.
- */
-static uint32_t cores_for_ranks(void)
-{
-	cpu_set_t set;
-	int n = 0;
-
-	CPU_ZERO(&set);
-	/* Fails with more than 1024 cores: enough for 64 ranks. */
-	if (sched_getaffinity(0, sizeof(set), &set) < 0)
-		return cores_online();
-	n = CPU_COUNT(&set);
-	return n > 1 ? (uint32_t)n : cores_online();
-}
-
-static rcclx_result spin_us(uint32_t n_ranks, uint64_t *us_p)
+/* UINT64_MAX: nobody has said, it depends on whether the ranks have a core each. */
+static rcclx_result spin_us(uint64_t *us_p)
 {
 	const char *text = secure_getenv("RCCLX_SPIN_US");
 	unsigned long us = 0;
 	char *end = NULL;
 
 	if (!text || !text[0]) {
-		*us_p = n_ranks <= cores_for_ranks() ? SPIN_DEFAULT_US : 0;
+		*us_p = UINT64_MAX;
 		return RCCLX_OK;
 	}
 	errno = 0;
@@ -97,10 +74,32 @@ static rcclx_result spin_us(uint32_t n_ranks, uint64_t *us_p)
 
 /* ---- creation ---- */
 
+/* What the daemon needs to know whether each rank has a core. Nothing: it may be any CPU. */
+static size_t allowed_cpus(uint8_t cpus[RX_CPUS_BYTES])
+{
+	cpu_set_t set;
+	size_t n_bytes = 0;
+
+	CPU_ZERO(&set);
+	/* Fails where there are more CPUs than the set has room for. */
+	if (sched_getaffinity(0, sizeof(set), &set) < 0)
+		return 0;
+	memset(cpus, 0, RX_CPUS_BYTES);
+	for (size_t cpu = 0; cpu < 8 * (size_t)RX_CPUS_BYTES; cpu++) {
+		if (!CPU_ISSET(cpu, &set))
+			continue;
+		cpus[cpu / 8] = (uint8_t)(cpus[cpu / 8] | 1u << (cpu % 8));
+		n_bytes = cpu / 8 + 1;
+	}
+	return n_bytes;
+}
+
 static rcclx_result join(struct rcclx_comm *comm, const struct rcclx_unique_id *id,
 	const struct rcclx_comm_config *config, struct conn_reply *reply)
 {
 	uint64_t timeout_ns = config->form_timeout_ns ? config->form_timeout_ns : FORM_MAX_NS;
+	uint8_t cpus[RX_CPUS_BYTES];
+	size_t n_cpus_bytes = allowed_cpus(cpus);
 	struct rx_msg request = {
 		.type = RX_MSG_COMM_JOIN,
 		.comm_join =
@@ -111,6 +110,7 @@ static rcclx_result join(struct rcclx_comm *comm, const struct rcclx_unique_id *
 				.form_timeout_ns = config->form_timeout_ns,
 				.op_timeout_ns = config->op_timeout_ns,
 				.name = config->name,
+				.cpus = {.data = cpus, .len = n_cpus_bytes},
 			},
 	};
 	struct conn_wait wait = {.deadline_ns = rx_deadline_ns(timeout_ns)};
@@ -159,6 +159,8 @@ static rcclx_result attach(struct rcclx_comm *comm, struct conn_reply *reply)
 	comm->member = ready->member;
 	comm->comm_id = ready->comm_id;
 	comm->yield = comm->fabric.ctl->cores_shared != 0;
+	if (comm->spin_ns == UINT64_MAX)
+		comm->spin_ns = comm->yield ? 0 : SPIN_DEFAULT_US * 1000ull;
 	return RCCLX_OK;
 }
 
@@ -166,7 +168,7 @@ rcclx_result comm_create(const struct create_request *request)
 {
 	struct conn_reply reply;
 	uint64_t us = 0;
-	rcclx_result r = spin_us(request->n_ranks, &us);
+	rcclx_result r = spin_us(&us);
 
 	if (r != RCCLX_OK)
 		return r;
@@ -179,7 +181,7 @@ rcclx_result comm_create(const struct create_request *request)
 	comm->id = request->id;
 	comm->rank = request->rank;
 	comm->n_ranks = request->n_ranks;
-	comm->spin_ns = us * 1000;
+	comm->spin_ns = us == UINT64_MAX ? UINT64_MAX : us * 1000;
 	r = join(comm, &request->id, &request->config, &reply);
 	if (r != RCCLX_OK)
 		return r;

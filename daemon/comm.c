@@ -196,6 +196,7 @@ static int member_new(struct comm *comm, struct session *session, const struct c
 	member->pid = session->pid;
 	member->uid = session->uid;
 	member->op_timeout_ns = join->op_timeout_ns;
+	member->cpus = join->cpus;
 	r = member_charge(member);
 	if (!r)
 		r = rx_idmap_add(&comm->daemon->members, member, &member->id);

@@ -7,6 +7,7 @@
 #define DAEMON_COMM_H
 
 #include "account.h"
+#include "topology.h"
 #include "../proto/rx_proto.h"
 #include "../shm/rx_fabric.h"
 #include "../shm/rx_list.h"
@@ -32,6 +33,7 @@ struct member {
 	pid_t pid;
 	uid_t uid;
 	uint64_t op_timeout_ns;
+	struct cpu_mask cpus;
 	uint64_t n_posted;  /* daemon ops */
 	struct op *next_op; /* of the op it posts next, if another rank has posted that */
 	uint32_t n_bad;     /* its refused entries in ops and transfers that are not complete */
@@ -71,6 +73,7 @@ struct comm {
 	struct rx_map ctl_map;   /* read-write */
 	struct rx_map lines_map; /* read-only, without the staging */
 	struct rx_fabric fabric;
+	struct topology_place place; /* of its ranks, once it is formed */
 
 	/* Why it is ABORTED. */
 	enum rx_abort_reason reason;
@@ -100,6 +103,7 @@ struct comm_join {
 	uint64_t form_timeout_ns; /* 0: the daemon's default */
 	uint64_t op_timeout_ns;   /* 0: none */
 	const char *name;
+	struct cpu_mask cpus;
 };
 
 /** comm_join() - a rank asks to join; it is answered here or when the communicator is formed */

@@ -1,24 +1,26 @@
 /* SPDX-License-Identifier: MIT */
 #include "comm_mem.h"
 
-#include "../kernels/coll_plan.h"
+#include "daemon.h"
+#include "tuning.h"
 #include "../shm/rx_cleanup.h"
 #include "../shm/rx_clock.h"
 #include "../shm/rx_memfd.h"
 
 #include <string.h>
-#include <unistd.h>
 
 uint64_t comm_mem_bytes(uint32_t n_ranks)
 {
 	return sizeof(struct rx_fabric_ctl) + rx_fabric_arena_bytes(n_ranks);
 }
 
-static uint32_t cores_online(void)
+static struct topology_place place_ranks(const struct comm *comm)
 {
-	long n = sysconf(_SC_NPROCESSORS_ONLN);
+	struct cpu_mask masks[RX_MAX_RANKS];
 
-	return n > 0 ? (uint32_t)n : 1;
+	for (uint32_t rank = 0; rank < comm->n_ranks; rank++)
+		masks[rank] = comm->members[rank]->cpus;
+	return topology_place(comm->daemon->topology, masks, comm->n_ranks);
 }
 
 /* Nobody else has the page yet. */
@@ -31,8 +33,8 @@ static void fill_ctl(struct comm *comm)
 	ctl->abort_other = UINT32_MAX;
 	ctl->n_ranks = comm->n_ranks;
 	ctl->op_timeout_ns = timeout_ns > 0 ? timeout_ns : RX_FOREVER;
-	ctl->cores_shared = comm->n_ranks > cores_online();
-	ctl->tuning = *rx_tuning_default();
+	ctl->cores_shared = comm->place.cores_shared;
+	ctl->tuning = comm->daemon->tuning->table;
 	for (uint32_t rank = 0; rank < comm->n_ranks; rank++) {
 		ctl->pid[rank] = comm_pid(comm, rank);
 		ctl->session[rank] = comm->members[rank]->session_id;
@@ -64,6 +66,7 @@ int comm_mem_open(struct comm *comm, int *ctl_fd_p, int *arena_fd_p)
 		comm_mem_close(comm);
 		return r;
 	}
+	comm->place = place_ranks(comm);
 	fill_ctl(comm);
 	*ctl_fd_p = rx_steal_fd(&ctl_fd);
 	*arena_fd_p = rx_steal_fd(&arena_fd);

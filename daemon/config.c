@@ -2,28 +2,26 @@
 /*
  * The keys are a table: name, kind, bounds, where the value goes. A key that is not in the table
  * is an error, so that a misspelt limit is noticed and not ignored.
- *
- * libconfig gets a string and never a file: when it cannot read one (a directory, say) it ends the
- * process, which must not happen to a daemon that reads its configuration again.
  */
 #include "config.h"
 
+#include "conf.h"
 #include "../shm/rx_cleanup.h"
 #include "../shm/rx_clock.h"
 #include "../shm/rx_ring_abi.h"
 
 #include <errno.h>
-#include <libconfig.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/un.h>
 #include <unistd.h>
 
-#define FILE_BYTES_MAX (1u << 20)
+#define SOCKET_PATH_MAX (sizeof(((struct sockaddr_un *)NULL)->sun_path) - 1)
+/* With a file's name and a line it is still a text that messages carry. */
+#define DIR_PATH_MAX 700u
 
-enum kind { KIND_PATH, KIND_LEVEL, KIND_COUNT32, KIND_COUNT64, KIND_SECONDS, KIND_RING };
+enum kind { KIND_PATH, KIND_DIR, KIND_LEVEL, KIND_COUNT32, KIND_COUNT64, KIND_SECONDS, KIND_RING };
 
 struct key {
 	const char *name;
@@ -38,6 +36,7 @@ struct key {
 static const struct key top_keys[] = {
 	{"socket", KIND_PATH, AT(socket), 0, 0},
 	{"admin_socket", KIND_PATH, AT(admin_socket), 0, 0},
+	{"tuning_dir", KIND_DIR, AT(tuning_dir), 0, 0},
 	{"log_level", KIND_LEVEL, AT(log_level), 0, 0},
 	{"ring_entries", KIND_RING, AT(ring_entries), 2, RX_RING_ENTRIES_MAX},
 	{"host_workers", KIND_COUNT32, AT(host_workers), 1, 64},
@@ -93,25 +92,13 @@ void config_deinit(struct config *config)
 {
 	free(config->socket);
 	free(config->admin_socket);
+	free(config->tuning_dir);
 	config->socket = NULL;
 	config->admin_socket = NULL;
+	config->tuning_dir = NULL;
 }
 
-RX_PRINTF(3, 4)
-static int refuse(struct parse *p, const config_setting_t *at, const char *format, ...)
-{
-	const char *name = at ? config_setting_name(at) : NULL;
-	unsigned int line = at ? (unsigned int)config_setting_source_line(at) : 0;
-	char what[256];
-	va_list args;
-
-	va_start(args, format);
-	(void)vsnprintf(what, sizeof(what), format, args);
-	va_end(args);
-	(void)snprintf(p->error->text, sizeof(p->error->text), "%s:%u: %s: %s", p->path, line,
-		name ? name : "?", what);
-	return -EINVAL;
-}
+#define refuse(p, at, ...) conf_refuse((p)->path, at, (p)->error, __VA_ARGS__)
 
 static void *field(struct parse *p, const struct key *key)
 {
@@ -121,16 +108,15 @@ static void *field(struct parse *p, const struct key *key)
 static int set_path(struct parse *p, const struct key *key, const config_setting_t *at)
 {
 	const char *value = config_setting_get_string(at);
-	struct sockaddr_un addr;
+	size_t most = key->kind == KIND_DIR ? DIR_PATH_MAX : SOCKET_PATH_MAX;
 	char **path = field(p, key);
 
 	if (!value)
 		return refuse(p, at, "expected a path in quotes");
 	if (value[0] != '/')
 		return refuse(p, at, "expected an absolute path, not \"%.64s\"", value);
-	if (strlen(value) >= sizeof(addr.sun_path))
-		return refuse(p, at, "expected a path of at most %zu characters",
-			sizeof(addr.sun_path) - 1);
+	if (strlen(value) > most)
+		return refuse(p, at, "expected a path of at most %zu characters", most);
 	free(*path);
 	*path = strdup(value);
 	return *path ? 0 : -ENOMEM;
@@ -147,19 +133,16 @@ static int set_level(struct parse *p, const struct key *key, const config_settin
 
 static int set_count(struct parse *p, const struct key *key, const config_setting_t *at)
 {
-	int type = config_setting_type(at);
-	long long value = 0;
+	uint64_t value = 0;
+	int r = conf_whole(p->path, at, key->min, key->max, &value, p->error);
 
-	if (type != CONFIG_TYPE_INT && type != CONFIG_TYPE_INT64)
-		return refuse(p, at, "expected a whole number");
-	value = config_setting_get_int64(at);
-	if (value < 0 || (uint64_t)value < key->min || (uint64_t)value > key->max)
-		return refuse(p, at, "expected a number from %llu to %llu, not %lld",
-			(unsigned long long)key->min, (unsigned long long)key->max, value);
+	if (r)
+		return r;
 	if (key->kind == KIND_RING && (value & (value - 1)) != 0)
-		return refuse(p, at, "expected a power of two, not %lld", value);
+		return refuse(
+			p, at, "expected a power of two, not %llu", (unsigned long long)value);
 	if (key->kind == KIND_COUNT64)
-		*(uint64_t *)field(p, key) = (uint64_t)value;
+		*(uint64_t *)field(p, key) = value;
 	else
 		*(uint32_t *)field(p, key) = (uint32_t)value;
 	return 0;
@@ -188,6 +171,7 @@ static int set_key(struct parse *p, const struct key *key, const config_setting_
 {
 	switch (key->kind) {
 	case KIND_PATH:
+	case KIND_DIR:
 		return set_path(p, key, at);
 	case KIND_LEVEL:
 		return set_level(p, key, at);
@@ -236,15 +220,6 @@ static int read_group(struct parse *p, const config_setting_t *group, const stru
 	return 0;
 }
 
-static int syntax_error(const config_t *lib, const char *path, struct config_error *error)
-{
-	const char *file = config_error_file(lib);
-
-	(void)snprintf(error->text, sizeof(error->text), "%s:%d: %s", file ? file : path,
-		config_error_line(lib), config_error_text(lib));
-	return -EINVAL;
-}
-
 /* @lib has been read; on success @config_p is replaced. */
 static int take(
 	const config_t *lib, const char *path, struct config *config_p, struct config_error *error)
@@ -263,83 +238,27 @@ static int take(
 	return 0;
 }
 
-/* Line of an @include, which we do not follow; 0: there is none. */
-static unsigned int find_include(const char *text)
-{
-	unsigned int line = 1;
-
-	for (; *text != '\0'; line++) {
-		text += strspn(text, " \t\r");
-		if (strncmp(text, "@include", 8) == 0)
-			return line;
-		text += strcspn(text, "\n");
-		text += *text == '\n';
-	}
-	return 0;
-}
-
 int config_parse(
 	const char *text, const char *path, struct config *config_p, struct config_error *error)
 {
-	unsigned int include_line = find_include(text);
 	config_t lib;
-	int r = 0;
+	int r = conf_parse(&lib, text, path, error);
 
-	if (include_line > 0) {
-		(void)snprintf(error->text, sizeof(error->text),
-			"%s:%u: @include: expected everything in one file", path, include_line);
-		return -EINVAL;
-	}
-	config_init(&lib);
-	r = config_read_string(&lib, text) == CONFIG_TRUE ? take(&lib, path, config_p, error)
-							  : syntax_error(&lib, path, error);
+	if (!r)
+		r = take(&lib, path, config_p, error);
 	config_destroy(&lib);
 	return r;
-}
-
-static int failed(const char *path, int r, struct config_error *error)
-{
-	(void)snprintf(error->text, sizeof(error->text), "%s: %s", path, strerror(-r));
-	return r;
-}
-
-/* The file's text with a NUL behind it; the caller frees it. -errno. */
-static int read_text(FILE *file, char **text_p)
-{
-	RX_FREE char *text = malloc(FILE_BYTES_MAX + 1);
-	size_t bytes = 0;
-
-	if (!text)
-		return -ENOMEM;
-	errno = 0;
-	bytes = fread(text, 1, FILE_BYTES_MAX + 1, file);
-	if (ferror(file))
-		return errno ? -errno : -EIO;
-	if (bytes > FILE_BYTES_MAX)
-		return -EFBIG;
-	text[bytes] = '\0';
-	if (strlen(text) != bytes)
-		return -EILSEQ;
-	*text_p = rx_steal(text);
-	return 0;
 }
 
 int config_load(
 	const char *path, bool must_exist, struct config *config_p, struct config_error *error)
 {
-	FILE *file = fopen(path, "re");
 	RX_FREE char *text = NULL;
-	int r = 0;
+	int r = conf_read(path, &text, error);
 
-	if (!file && errno == ENOENT && !must_exist) {
+	if (r == -ENOENT && !must_exist) {
 		*config_p = config_default();
 		return 0;
 	}
-	if (!file)
-		return failed(path, -errno, error);
-	r = read_text(file, &text);
-	(void)fclose(file);
-	if (r)
-		return failed(path, r, error);
-	return config_parse(text, path, config_p, error);
+	return r ? r : config_parse(text, path, config_p, error);
 }

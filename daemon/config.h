@@ -3,6 +3,7 @@
 #ifndef DAEMON_CONFIG_H
 #define DAEMON_CONFIG_H
 
+#include "config_error.h"
 #include "../shm/rx_base.h"
 #include "../shm/rx_log.h"
 
@@ -17,17 +18,13 @@ struct limits {
 struct config {
 	char *socket;       /* NULL: the default of the mode */
 	char *admin_socket; /* NULL: beside the socket */
+	char *tuning_dir;   /* NULL: the default of the mode */
 	enum rx_log_level log_level;
 	uint32_t ring_entries; /* submission entries of a session that asks for no number */
 	uint32_t host_workers;
 	uint64_t form_timeout_ns;
 	uint64_t stall_report_ns;
 	struct limits limits;
-};
-
-/* Where and why a file was refused: "FILE:LINE: KEY: what was expected". */
-struct config_error {
-	char text[512];
 };
 
 /** config_default() - what holds without a file; nothing allocated yet */

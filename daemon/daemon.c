@@ -15,6 +15,8 @@
 #include "ringsrv.h"
 #include "sd.h"
 #include "session.h"
+#include "topology.h"
+#include "tuning.h"
 #include "../shm/rx_clock.h"
 
 #include <assert.h>
@@ -66,6 +68,21 @@ static int make_handles(struct daemon *daemon)
 	return 0;
 }
 
+static void free_node(struct daemon *daemon)
+{
+	daemon->tuning = tuning_free(daemon->tuning);
+	daemon->topology = topology_free(daemon->topology);
+}
+
+/* The topology, and compiled thresholds until daemon_set_tuning(). */
+static int read_node(struct daemon *daemon)
+{
+	struct config_error error;
+	int r = topology_new(NULL, &daemon->topology);
+
+	return r ? r : tuning_load(NULL, false, &daemon->tuning, &error);
+}
+
 int daemon_init(struct daemon *daemon, uv_loop_t *loop, struct config *config,
 	const struct policy *policy, uint64_t n_fds)
 {
@@ -94,9 +111,13 @@ int daemon_init(struct daemon *daemon, uv_loop_t *loop, struct config *config,
 	daemon->accounts.limit_per_uid[ACCOUNT_FDS] =
 		policy->private_mode ? n_fds : n_fds - n_fds / 4;
 	apply_limits(daemon);
-	r = make_handles(daemon);
-	if (r)
+	r = read_node(daemon);
+	if (!r)
+		r = make_handles(daemon);
+	if (r) {
+		free_node(daemon);
 		return r;
+	}
 	*config = (struct config){0};
 	return 0;
 }
@@ -111,6 +132,7 @@ void daemon_deinit(struct daemon *daemon)
 	accounts_deinit(&daemon->accounts);
 	config_deinit(&daemon->config);
 	free(daemon->socket_path);
+	free_node(daemon);
 }
 
 static bool same_path(const char *a, const char *b)
@@ -131,6 +153,15 @@ void daemon_reconfigure(struct daemon *daemon, struct config *config)
 	config_deinit(&before);
 	apply_limits(daemon);
 	daemon->stats.reloads++;
+}
+
+void daemon_set_tuning(struct daemon *daemon, struct tuning *tuning)
+{
+	uint64_t epoch = daemon->tuning->table.epoch;
+
+	tuning->table.epoch = tuning_equal(daemon->tuning, tuning) ? epoch : epoch + 1;
+	daemon->tuning = tuning_free(daemon->tuning);
+	daemon->tuning = tuning;
 }
 
 struct rx_log_limit *daemon_log_limit(struct daemon *daemon, uid_t uid, const char *site)

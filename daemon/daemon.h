@@ -25,6 +25,8 @@ struct exec;
 struct listener;
 struct loop_timer;
 struct sd;
+struct topology;
+struct tuning;
 
 enum daemon_state {
 	DAEMON_SERVING,
@@ -42,6 +44,8 @@ struct daemon {
 	enum daemon_state state;
 	struct config config;
 	struct policy policy;
+	struct topology *topology;
+	struct tuning *tuning; /* of communicators that are formed from now on */
 	uint64_t start_ns;
 	uint8_t instance[RX_INSTANCE_BYTES];
 	struct accounts accounts;
@@ -93,6 +97,9 @@ void daemon_deinit(struct daemon *daemon);
 
 /** daemon_reconfigure() - @config replaces what was; moved in. Some keys wait for a restart. */
 void daemon_reconfigure(struct daemon *daemon, struct config *config);
+
+/** daemon_set_tuning() - another table; moved in. The epoch grows if a threshold differs. */
+void daemon_set_tuning(struct daemon *daemon, struct tuning *tuning);
 
 /** daemon_set_state() - the transitions, in one place */
 void daemon_set_state(struct daemon *daemon, enum daemon_state state);

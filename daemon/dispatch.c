@@ -24,6 +24,8 @@ static const handler_fn handlers[RX_MSG_TYPE_N] = {
 	[RX_MSG_ADMIN_SESSIONS] = h_admin_sessions,
 	[RX_MSG_ADMIN_COMMS] = h_admin_comms,
 	[RX_MSG_ADMIN_DRAIN] = h_admin_drain,
+	[RX_MSG_ADMIN_TUNING] = h_admin_tuning,
+	[RX_MSG_ADMIN_TOPOLOGY] = h_admin_topology,
 };
 
 /* May this peer send this message now? NULL, or why not. */

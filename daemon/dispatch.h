@@ -31,5 +31,7 @@ void h_admin_status(struct peer *peer, const struct rx_msg *msg, struct rx_fdset
 void h_admin_sessions(struct peer *peer, const struct rx_msg *msg, struct rx_fdset *fds);
 void h_admin_comms(struct peer *peer, const struct rx_msg *msg, struct rx_fdset *fds);
 void h_admin_drain(struct peer *peer, const struct rx_msg *msg, struct rx_fdset *fds);
+void h_admin_tuning(struct peer *peer, const struct rx_msg *msg, struct rx_fdset *fds);
+void h_admin_topology(struct peer *peer, const struct rx_msg *msg, struct rx_fdset *fds);
 
 #endif

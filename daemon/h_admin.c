@@ -239,6 +239,12 @@ static void fill_comm(struct rx_comm_info *info, struct comm_texts *texts, const
 		.ops_queued = comm->n_ops,
 		.age_ns = rx_now_ns() - comm->created_ns,
 	};
+	if (comm->state != COMM_FORMING) {
+		info->n_cores = comm->place.n_cores;
+		info->cores_shared = comm->place.cores_shared;
+		info->shares = topology_share_name(comm->place.share);
+		info->tuning_epoch = comm->fabric.ctl->tuning.epoch;
+	}
 	for (uint32_t rank = 0; rank < comm->n_ranks; rank++)
 		fill_rank(texts, comm, &p2p, rank);
 	late = late_ranks(comm, &info->stalled_ns);

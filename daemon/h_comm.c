@@ -44,6 +44,7 @@ void h_comm_join(struct peer *peer, const struct rx_msg *msg, struct rx_fdset *f
 					 .form_timeout_ns = join->form_timeout_ns,
 					 .op_timeout_ns = join->op_timeout_ns,
 					 .name = join->name,
+					 .cpus = topology_mask(join->cpus.data, join->cpus.len),
 				 });
 }
 

@@ -7,7 +7,8 @@ librx_daemon_la_SOURCES = \
 	daemon/answer.c daemon/answer.h \
 	daemon/comm.c daemon/comm.h \
 	daemon/comm_mem.c daemon/comm_mem.h \
-	daemon/config.c daemon/config.h \
+	daemon/conf.c daemon/conf.h \
+	daemon/config.c daemon/config.h daemon/config_error.h \
 	daemon/daemon.c daemon/daemon.h \
 	daemon/dispatch.c daemon/dispatch.h \
 	daemon/entry.c daemon/entry.h \
@@ -16,6 +17,7 @@ librx_daemon_la_SOURCES = \
 	daemon/h_comm.c \
 	daemon/h_hello.c \
 	daemon/h_mem.c \
+	daemon/h_tuning.c \
 	daemon/listener.c daemon/listener.h \
 	daemon/loop.c daemon/loop.h \
 	daemon/op.c daemon/op.h \
@@ -31,12 +33,15 @@ librx_daemon_la_SOURCES = \
 	daemon/sockets.c daemon/sockets.h \
 	daemon/stall.c daemon/stall.h \
 	daemon/stats.h \
+	daemon/topology.c daemon/topology.h \
+	daemon/tuning.c daemon/tuning.h \
 	daemon/uniqueid.c daemon/uniqueid.h
 librx_daemon_la_CPPFLAGS = $(AM_CPPFLAGS) \
 	-DSYSCONFDIR='"$(sysconfdir)"' -DRX_DAEMON_VERSION='"$(PACKAGE_VERSION)"'
-librx_daemon_la_CFLAGS = $(AM_CFLAGS) $(LIBUV_CFLAGS) $(SYSTEMD_CFLAGS) $(LIBCONFIG_CFLAGS)
+librx_daemon_la_CFLAGS = $(AM_CFLAGS) $(LIBUV_CFLAGS) $(SYSTEMD_CFLAGS) $(LIBCONFIG_CFLAGS) \
+	$(HWLOC_CFLAGS)
 librx_daemon_la_LIBADD = librx_kernels.la librx_proto.la librx_shm.la \
-	$(LIBUV_LIBS) $(SYSTEMD_LIBS) $(LIBCONFIG_LIBS) $(PROTOBUF_C_LIBS) -lpthread
+	$(LIBUV_LIBS) $(SYSTEMD_LIBS) $(LIBCONFIG_LIBS) $(HWLOC_LIBS) $(PROTOBUF_C_LIBS) -lpthread
 
 EXTRA_DIST += doc/daemon.md
 

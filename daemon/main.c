@@ -5,6 +5,7 @@
 #include "options.h"
 #include "sd.h"
 #include "sockets.h"
+#include "tuning.h"
 #include "../shm/rx_cleanup.h"
 
 #include <errno.h>
@@ -15,7 +16,8 @@
 #include <string.h>
 #include <sys/resource.h>
 
-#define DEFAULT_CONFIG SYSCONFDIR "/rcclx/rcclxd.conf"
+#define DEFAULT_CONFIG     SYSCONFDIR "/rcclx/rcclxd.conf"
+#define DEFAULT_TUNING_DIR SYSCONFDIR "/rcclx/tuning.d"
 
 enum { EXIT_USAGE = 2 };
 
@@ -50,6 +52,36 @@ static int read_config(
 	return config_load(DEFAULT_CONFIG, false, config_p, error);
 }
 
+/* The option, else the key, else the mode's default. Only the last may be absent. */
+static int read_tuning(const struct options *options, const struct config *config,
+	struct tuning **tuning_p, struct config_error *error)
+{
+	const char *dir = options->tuning_dir ? options->tuning_dir : config->tuning_dir;
+
+	if (dir)
+		return tuning_load(dir, true, tuning_p, error);
+	return tuning_load(
+		options->private_mode ? NULL : DEFAULT_TUNING_DIR, false, tuning_p, error);
+}
+
+/* All files, or nothing of them. */
+static int read_files(const struct options *options, struct config *config_p,
+	struct tuning **tuning_p, struct config_error *error)
+{
+	struct config config;
+	int r = read_config(options, &config, error);
+
+	if (r)
+		return r;
+	r = read_tuning(options, &config, tuning_p, error);
+	if (r) {
+		config_deinit(&config);
+		return r;
+	}
+	*config_p = config;
+	return 0;
+}
+
 static void apply_log_level(const struct options *options, const struct config *config)
 {
 	rx_log_set_level(options->has_log_level ? options->log_level : config->log_level);
@@ -58,12 +90,14 @@ static void apply_log_level(const struct options *options, const struct config *
 static void reload(struct server *server)
 {
 	struct config config;
+	struct tuning *tuning = NULL;
 	struct config_error error;
 
 	sd_reloading(server->daemon.sd);
-	if (read_config(&server->options, &config, &error) == 0) {
+	if (read_files(&server->options, &config, &tuning, &error) == 0) {
 		apply_log_level(&server->options, &config);
 		daemon_reconfigure(&server->daemon, &config);
+		daemon_set_tuning(&server->daemon, tuning);
 		rx_info("configuration read again");
 	} else {
 		rx_err("configuration not changed: %s", error.text);
@@ -180,7 +214,7 @@ static int start(struct server *server)
 	return 0;
 }
 
-static int init(struct server *server, struct config *config)
+static int init(struct server *server, struct config *config, struct tuning **tuning)
 {
 	struct policy policy = {
 		.private_mode = server->options.private_mode,
@@ -196,19 +230,20 @@ static int init(struct server *server, struct config *config)
 	r = daemon_init(&server->daemon, &server->loop, config, &policy, n_fds);
 	if (r)
 		return r;
+	daemon_set_tuning(&server->daemon, rx_steal(*tuning));
 	server->daemon.owner = server;
 	server->daemon.stopped = on_stopped;
 	return 0;
 }
 
-static int serve(struct server *server, struct config *config)
+static int serve(struct server *server, struct config *config, struct tuning **tuning)
 {
 	bool has_daemon = false;
 	int r = uv_loop_init(&server->loop);
 
 	if (r)
 		return complain(r);
-	r = init(server, config);
+	r = init(server, config, tuning);
 	if (r) {
 		(void)complain(r);
 	} else {
@@ -228,12 +263,14 @@ static int serve(struct server *server, struct config *config)
 static int check_config(const struct options *options)
 {
 	struct config config;
+	struct tuning *tuning = NULL;
 	struct config_error error;
 
-	if (read_config(options, &config, &error) != 0) {
+	if (read_files(options, &config, &tuning, &error) != 0) {
 		(void)fprintf(stderr, "%s\n", error.text);
 		return EXIT_FAILURE;
 	}
+	(void)tuning_free(tuning);
 	config_deinit(&config);
 	return EXIT_SUCCESS;
 }
@@ -241,17 +278,19 @@ static int check_config(const struct options *options)
 static int run(struct server *server)
 {
 	struct config config;
+	struct tuning *tuning = NULL;
 	struct config_error error;
 	int r = 0;
 
 	rx_log_open("rcclxd", STDERR_FILENO, RX_LOG_INFO);
 	(void)signal(SIGPIPE, SIG_IGN);
-	if (read_config(&server->options, &config, &error) != 0) {
+	if (read_files(&server->options, &config, &tuning, &error) != 0) {
 		rx_err("%s", error.text);
 		return EXIT_FAILURE;
 	}
 	apply_log_level(&server->options, &config);
-	r = serve(server, &config);
+	r = serve(server, &config, &tuning);
+	(void)tuning_free(tuning);
 	config_deinit(&config);
 	return r ? EXIT_FAILURE : EXIT_SUCCESS;
 }

@@ -11,6 +11,7 @@ enum {
 	OPT_SOCKET = 256,
 	OPT_ADMIN_SOCKET,
 	OPT_CONFIG,
+	OPT_TUNING_DIR,
 	OPT_PRIVATE,
 	OPT_SYSTEMD,
 	OPT_LIFELINE_FD,
@@ -24,6 +25,7 @@ static const struct option long_options[] = {
 	{"socket", required_argument, NULL, OPT_SOCKET},
 	{"admin-socket", required_argument, NULL, OPT_ADMIN_SOCKET},
 	{"config", required_argument, NULL, OPT_CONFIG},
+	{"tuning-dir", required_argument, NULL, OPT_TUNING_DIR},
 	{"private", no_argument, NULL, OPT_PRIVATE},
 	{"systemd", no_argument, NULL, OPT_SYSTEMD},
 	{"lifeline-fd", required_argument, NULL, OPT_LIFELINE_FD},
@@ -41,8 +43,10 @@ static const char usage[] =
 	"  --socket PATH         listen here (default /run/rcclx/rcclxd.sock)\n"
 	"  --admin-socket PATH   for rcclxctl (default: admin.sock beside the socket)\n"
 	"  --config FILE         default " SYSCONFDIR "/rcclx/rcclxd.conf, which may be absent\n"
+	"  --tuning-dir DIR      thresholds, *.conf (default " SYSCONFDIR "/rcclx/tuning.d)\n"
 	"  --private             serve only the own user; socket in $XDG_RUNTIME_DIR/rcclx/;\n"
-	"                        reads a configuration only if --config is given\n"
+	"                        reads a configuration only if --config is given, and thresholds\n"
+	"                        only if --tuning-dir or the configuration names a folder\n"
 	"  --systemd             take the sockets from systemd\n"
 	"  --lifeline-fd N       stop when this descriptor hangs up\n"
 	"  --log-level LEVEL     err, warn, info or debug; overrides the configuration\n"
@@ -92,6 +96,9 @@ static int take_option(int option, struct options *options)
 		return 0;
 	case OPT_CONFIG:
 		options->config = optarg;
+		return 0;
+	case OPT_TUNING_DIR:
+		options->tuning_dir = optarg;
 		return 0;
 	case OPT_PRIVATE:
 		options->private_mode = true;

@@ -6,9 +6,10 @@
 #include "config.h"
 
 struct options {
-	const char *socket; /* NULL: not given; so the next two */
+	const char *socket; /* NULL: not given; so the next three */
 	const char *admin_socket;
 	const char *config;
+	const char *tuning_dir;
 	bool private_mode;
 	bool systemd;
 	bool check_config;

@@ -89,6 +89,8 @@ static const char *check_comm_join(const struct rx_msg_comm_join *m)
 		return "rank out of range";
 	if (!rx_check_text(m->name, RX_NAME_MAX))
 		return "communicator name too long or not plain text";
+	if (m->cpus.len > RX_CPUS_BYTES)
+		return "set of CPUs too long";
 	return NULL;
 }
 
@@ -140,6 +142,7 @@ static const char *check_comm_info(const struct rx_comm_info *comm)
 	if (comm->n_ranks > RX_MAX_RANKS || comm->n_members > comm->n_ranks)
 		return "communicator with too many ranks";
 	if (!rx_check_text(comm->name, RX_NAME_MAX) || !rx_check_text(comm->state, RX_NAME_MAX) ||
+		!rx_check_text(comm->shares, RX_NAME_MAX) ||
 		!rx_check_text(comm->reason, RX_ERROR_TEXT_MAX))
 		return "state of a communicator is not plain text";
 	for (size_t i = 0; i < comm->n_members && !why; i++)
@@ -154,6 +157,34 @@ static const char *check_comms(const struct rx_msg_admin_comms_reply *m)
 	for (size_t i = 0; i < m->n_comms && !why; i++)
 		why = check_comm_info(&m->comms[i]);
 	return why;
+}
+
+/* Paths of files are the operator's, in whatever encoding: only their length counts. */
+static const char *check_tuning(const struct rx_msg_admin_tuning_reply *m)
+{
+	if (strlen(m->dir) > RX_ERROR_TEXT_MAX)
+		return "path of the tuning files too long";
+	for (size_t i = 0; i < m->n_rows; i++) {
+		const struct rx_tuning_row *row = &m->rows[i];
+		const char *const texts[] = {row->flat_max_from, row->flat_max_shared_from,
+			row->chunk_from, row->direct_min_from, row->stream_min_from};
+
+		if (row->ranks == 0 || row->ranks > RX_MAX_RANKS)
+			return "number of ranks out of range";
+		for (size_t t = 0; t < RX_ARRAY_SIZE(texts); t++)
+			if (strlen(texts[t]) > RX_ERROR_TEXT_MAX)
+				return "source of a threshold too long";
+	}
+	return NULL;
+}
+
+static const char *check_topology(const struct rx_msg_admin_topology_reply *m)
+{
+	for (size_t i = 0; i < m->n_objects; i++)
+		if (!rx_check_text(m->objects[i].kind, RX_NAME_MAX) ||
+			!rx_check_text(m->objects[i].cpus, RX_FRAME_MAX))
+			return "part of the node is not plain text";
+	return NULL;
 }
 
 const char *rx_check_msg(const struct rx_msg *msg)
@@ -181,6 +212,10 @@ const char *rx_check_msg(const struct rx_msg *msg)
 		return check_sessions(&msg->admin_sessions_reply);
 	case RX_MSG_ADMIN_COMMS_REPLY:
 		return check_comms(&msg->admin_comms_reply);
+	case RX_MSG_ADMIN_TUNING_REPLY:
+		return check_tuning(&msg->admin_tuning_reply);
+	case RX_MSG_ADMIN_TOPOLOGY_REPLY:
+		return check_topology(&msg->admin_topology_reply);
 	default:
 		return NULL;
 	}

@@ -91,7 +91,7 @@ LAYOUT(unique_id_reply, struct rx_msg_unique_id_reply, unique_id_reply,
 #define O struct rx_msg_comm_join
 #define T Rcclx__CommJoin
 LAYOUT(comm_join, O, comm_join, BYTES(O, T, id), U32(O, T, n_ranks), U32(O, T, rank),
-	U64(O, T, form_timeout_ns), U64(O, T, op_timeout_ns), TEXT(O, T, name));
+	U64(O, T, form_timeout_ns), U64(O, T, op_timeout_ns), TEXT(O, T, name), BYTES(O, T, cpus));
 #undef O
 #undef T
 #define O struct rx_msg_comm_ready
@@ -175,13 +175,41 @@ LAYOUT(rank_info, O, rank_info, U32(O, T, rank), U64(O, T, session_id), U32(O, T
 LAYOUT(comm_info, O, comm_info, U64(O, T, id), TEXT(O, T, name), TEXT(O, T, state),
 	U32(O, T, n_ranks), U64(O, T, arena_bytes),
 	LIST(O, n_members, T, members, &rank_info_layout), U64(O, T, stalled_ns),
-	TEXT(O, T, reason), U64(O, T, ops_done), U32(O, T, ops_queued), U64(O, T, age_ns));
+	TEXT(O, T, reason), U64(O, T, ops_done), U32(O, T, ops_queued), U64(O, T, age_ns),
+	U32(O, T, n_cores), BOOL(O, T, cores_shared), TEXT(O, T, shares), U64(O, T, tuning_epoch));
 #undef O
 #undef T
 #define O struct rx_msg_admin_comms_reply
 #define T Rcclx__AdminCommsReply
 LAYOUT(admin_comms_reply, O, admin_comms_reply, LIST(O, n_comms, T, comms, &comm_info_layout),
 	BOOL(O, T, more));
+#undef O
+#undef T
+#define O struct rx_tuning_row
+#define T Rcclx__TuningRow
+LAYOUT(tuning_row, O, tuning_row, U32(O, T, coll), U32(O, T, ranks), U32(O, T, flat_max),
+	U32(O, T, flat_max_shared), U32(O, T, chunk), U64(O, T, direct_min), U64(O, T, stream_min),
+	TEXT(O, T, flat_max_from), TEXT(O, T, flat_max_shared_from), TEXT(O, T, chunk_from),
+	TEXT(O, T, direct_min_from), TEXT(O, T, stream_min_from));
+#undef O
+#undef T
+#define O struct rx_msg_admin_tuning_reply
+#define T Rcclx__AdminTuningReply
+LAYOUT(admin_tuning_reply, O, admin_tuning_reply, U64(O, T, epoch), TEXT(O, T, dir),
+	LIST(O, n_rows, T, rows, &tuning_row_layout), BOOL(O, T, more));
+#undef O
+#undef T
+#define O struct rx_topology_object
+#define T Rcclx__TopologyObject
+LAYOUT(topology_object, O, topology_object, TEXT(O, T, kind), U32(O, T, index), TEXT(O, T, cpus),
+	U32(O, T, n_cores), U64(O, T, bytes));
+#undef O
+#undef T
+#define O struct rx_msg_admin_topology_reply
+#define T Rcclx__AdminTopologyReply
+LAYOUT(admin_topology_reply, O, admin_topology_reply, U32(O, T, n_packages), U32(O, T, n_numa),
+	U32(O, T, n_l3), U32(O, T, n_l2), U32(O, T, n_cores), U32(O, T, n_pus),
+	LIST(O, n_objects, T, objects, &topology_object_layout), BOOL(O, T, more));
 #undef O
 #undef T
 
@@ -201,6 +229,8 @@ static const struct layout *const layouts[RX_MSG_TYPE_N] = {
 	[RX_MSG_ADMIN_SESSIONS] = &admin_list_layout,
 	[RX_MSG_ADMIN_COMMS] = &admin_list_layout,
 	[RX_MSG_ADMIN_DRAIN] = &admin_drain_layout,
+	[RX_MSG_ADMIN_TUNING] = &admin_list_layout,
+	[RX_MSG_ADMIN_TOPOLOGY] = &admin_list_layout,
 	[RX_MSG_OK] = &ok_layout,
 	[RX_MSG_ERROR] = &error_layout,
 	[RX_MSG_HELLO_REPLY] = &hello_reply_layout,
@@ -212,6 +242,8 @@ static const struct layout *const layouts[RX_MSG_TYPE_N] = {
 	[RX_MSG_ADMIN_STATUS_REPLY] = &admin_status_reply_layout,
 	[RX_MSG_ADMIN_SESSIONS_REPLY] = &admin_sessions_reply_layout,
 	[RX_MSG_ADMIN_COMMS_REPLY] = &admin_comms_reply_layout,
+	[RX_MSG_ADMIN_TUNING_REPLY] = &admin_tuning_reply_layout,
+	[RX_MSG_ADMIN_TOPOLOGY_REPLY] = &admin_topology_reply_layout,
 };
 
 static const struct layout *layout_of(enum rx_msg_type type)

@@ -55,6 +55,7 @@ struct rx_msg_comm_join {
 	uint64_t form_timeout_ns;
 	uint64_t op_timeout_ns;
 	const char *name;
+	struct rx_bytes cpus;
 };
 
 struct rx_msg_comm_ready {
@@ -176,11 +177,58 @@ struct rx_comm_info {
 	uint64_t ops_done;
 	uint32_t ops_queued;
 	uint64_t age_ns;
+	uint32_t n_cores;
+	bool cores_shared;
+	const char *shares;
+	uint64_t tuning_epoch;
 };
 
 struct rx_msg_admin_comms_reply {
 	struct rx_comm_info *comms;
 	size_t n_comms;
+	bool more;
+};
+
+struct rx_tuning_row {
+	uint32_t coll;
+	uint32_t ranks;
+	uint32_t flat_max;
+	uint32_t flat_max_shared;
+	uint32_t chunk;
+	uint64_t direct_min;
+	uint64_t stream_min;
+	const char *flat_max_from;
+	const char *flat_max_shared_from;
+	const char *chunk_from;
+	const char *direct_min_from;
+	const char *stream_min_from;
+};
+
+struct rx_msg_admin_tuning_reply {
+	uint64_t epoch;
+	const char *dir;
+	struct rx_tuning_row *rows;
+	size_t n_rows;
+	bool more;
+};
+
+struct rx_topology_object {
+	const char *kind;
+	uint32_t index;
+	const char *cpus;
+	uint32_t n_cores;
+	uint64_t bytes;
+};
+
+struct rx_msg_admin_topology_reply {
+	uint32_t n_packages;
+	uint32_t n_numa;
+	uint32_t n_l3;
+	uint32_t n_l2;
+	uint32_t n_cores;
+	uint32_t n_pus;
+	struct rx_topology_object *objects;
+	size_t n_objects;
 	bool more;
 };
 
@@ -206,10 +254,12 @@ struct rx_msg {
 		struct rx_msg_mem_free mem_free;
 		struct rx_msg_mem_import mem_import;
 		struct rx_msg_mem_import_reply mem_import_reply;
-		struct rx_msg_admin_list admin_list; /* sessions and comms */
+		struct rx_msg_admin_list admin_list; /* sessions, comms, tuning, topology */
 		struct rx_msg_admin_status_reply admin_status_reply;
 		struct rx_msg_admin_sessions_reply admin_sessions_reply;
 		struct rx_msg_admin_comms_reply admin_comms_reply;
+		struct rx_msg_admin_tuning_reply admin_tuning_reply;
+		struct rx_msg_admin_topology_reply admin_topology_reply;
 	};
 };
 

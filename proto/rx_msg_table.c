@@ -21,6 +21,8 @@ static const struct rx_msg_info table[RX_MSG_TYPE_N] = {
 	[RX_MSG_ADMIN_SESSIONS] = {"AdminSessions", RX_FROM_ADMIN, 0, 0, NEEDS_SERIAL},
 	[RX_MSG_ADMIN_COMMS] = {"AdminComms", RX_FROM_ADMIN, 0, 0, NEEDS_SERIAL},
 	[RX_MSG_ADMIN_DRAIN] = {"AdminDrain", RX_FROM_ADMIN, 0, 0, NEEDS_SERIAL},
+	[RX_MSG_ADMIN_TUNING] = {"AdminTuning", RX_FROM_ADMIN, 0, 0, NEEDS_SERIAL},
+	[RX_MSG_ADMIN_TOPOLOGY] = {"AdminTopology", RX_FROM_ADMIN, 0, 0, NEEDS_SERIAL},
 	[RX_MSG_OK] = {"Ok", RX_FROM_DAEMON, 0, 0, NEEDS_SERIAL},
 	[RX_MSG_ERROR] = {"Error", RX_FROM_DAEMON, 0, 0, MAY_BE_ALONE},
 	[RX_MSG_HELLO_REPLY] = {"HelloReply", RX_FROM_DAEMON, 3, 3, NEEDS_SERIAL},
@@ -33,6 +35,8 @@ static const struct rx_msg_info table[RX_MSG_TYPE_N] = {
 	[RX_MSG_ADMIN_STATUS_REPLY] = {"AdminStatusReply", RX_FROM_DAEMON, 0, 0, NEEDS_SERIAL},
 	[RX_MSG_ADMIN_SESSIONS_REPLY] = {"AdminSessionsReply", RX_FROM_DAEMON, 0, 0, NEEDS_SERIAL},
 	[RX_MSG_ADMIN_COMMS_REPLY] = {"AdminCommsReply", RX_FROM_DAEMON, 0, 0, NEEDS_SERIAL},
+	[RX_MSG_ADMIN_TUNING_REPLY] = {"AdminTuningReply", RX_FROM_DAEMON, 0, 0, NEEDS_SERIAL},
+	[RX_MSG_ADMIN_TOPOLOGY_REPLY] = {"AdminTopologyReply", RX_FROM_DAEMON, 0, 0, NEEDS_SERIAL},
 };
 
 const struct rx_msg_info *rx_msg_info(uint32_t type)

@@ -16,6 +16,7 @@
 #define RX_INSTANCE_BYTES  16u
 #define RX_NAME_MAX        64u /* program and communicator names, longest, without NUL */
 #define RX_ERROR_TEXT_MAX  1024u
+#define RX_CPUS_BYTES      128u /* longest set of CPUs: the first 1024 */
 
 /* Packet: 16-byte header, then the payload. */
 #define RX_FRAME_MAX     (64u * 1024) /* header included */
@@ -51,6 +52,8 @@ enum rx_msg_type {
 	RX_MSG_ADMIN_SESSIONS = 33,
 	RX_MSG_ADMIN_COMMS = 34,
 	RX_MSG_ADMIN_DRAIN = 35,
+	RX_MSG_ADMIN_TUNING = 36,
+	RX_MSG_ADMIN_TOPOLOGY = 37,
 	/* daemon -> client, admin */
 	RX_MSG_OK = 64,
 	RX_MSG_ERROR = 65,
@@ -63,6 +66,8 @@ enum rx_msg_type {
 	RX_MSG_ADMIN_STATUS_REPLY = 96,
 	RX_MSG_ADMIN_SESSIONS_REPLY = 97,
 	RX_MSG_ADMIN_COMMS_REPLY = 98,
+	RX_MSG_ADMIN_TUNING_REPLY = 99,
+	RX_MSG_ADMIN_TOPOLOGY_REPLY = 100,
 	RX_MSG_TYPE_N
 };
 

@@ -101,6 +101,51 @@ static struct rx_comm_info comms[] = {
 		.ops_done = 410,
 		.ops_queued = 411,
 		.age_ns = 412,
+		.n_cores = 413,
+		.cores_shared = true,
+		.shares = "l3",
+		.tuning_epoch = 414,
+	},
+};
+
+static struct rx_tuning_row rows[] = {
+	{
+		.coll = 1,
+		.ranks = 8,
+		.flat_max = 601,
+		.flat_max_shared = 602,
+		.chunk = 603,
+		.direct_min = 0x600000004,
+		.stream_min = 0x600000005,
+		.flat_max_from = "a.conf:1",
+		.flat_max_shared_from = "a.conf:2",
+		.chunk_from = "a.conf:3",
+		.direct_min_from = "a.conf:4",
+		.stream_min_from = "compiled default",
+	},
+	{
+		.coll = 2,
+		.ranks = 16,
+		.flat_max_from = "",
+		.flat_max_shared_from = "",
+		.chunk_from = "",
+		.direct_min_from = "",
+		.stream_min_from = "",
+	},
+};
+
+static struct rx_topology_object objects[] = {
+	{
+		.kind = "numa",
+		.index = 701,
+		.cpus = "0-3,8-11",
+		.n_cores = 702,
+		.bytes = 0x700000003,
+	},
+	{
+		.kind = "l3",
+		.index = 704,
+		.cpus = "",
 	},
 };
 
@@ -147,13 +192,14 @@ const struct msg_sample msg_samples[] = {
 					.rank = 63,
 					.form_timeout_ns = 0x6fc23ac01,
 					.op_timeout_ns = 0x12a05f202,
-					.name = "tp group"},
+					.name = "tp group",
+					.cpus = {instance, 3}},
 			},
 		.golden = "0a80010b30557a9fc4e90e33587da2c7ec11365b80a5caef14395e83a8cdf2173c6186"
 			  "abd0f51a3f6489aed3f81d42678cb1d6fb20456a8fb4d9fe23486d92b7dc01264b7095"
 			  "badf04294e7398bde2072c51769bc0e50a2f54799ec3e80d32577ca1c6eb10355a7fa4"
 			  "c9ee13385d82a7ccf1163b6085aacff4193e6388add2f71c41661040183f2081d88ee1"
-			  "6f2882e497d012320874702067726f7570",
+			  "6f2882e497d012320874702067726f75703a03a0a1a2",
 	},
 	{
 		.msg =
@@ -251,6 +297,24 @@ const struct msg_sample msg_samples[] = {
 				.serial = 1014,
 			},
 		.golden = "",
+	},
+	{
+		.msg =
+			{
+				.type = RX_MSG_ADMIN_TUNING,
+				.serial = 1026,
+				.admin_list = {.after = 17},
+			},
+		.golden = "0811",
+	},
+	{
+		.msg =
+			{
+				.type = RX_MSG_ADMIN_TOPOLOGY,
+				.serial = 1027,
+				.admin_list = {.after = 18},
+			},
+		.golden = "0812",
 	},
 	{
 		.msg =
@@ -388,11 +452,44 @@ const struct msg_sample msg_samples[] = {
 					.n_comms = RX_ARRAY_SIZE(comms),
 					.more = true},
 			},
-		.golden = "0a9601088380808030120264701a0761626f7274656420022892033236109403189503"
+		.golden = "0aa201088380808030120264701a0761626f7274656420022892033236109403189503"
 			  "2096032a05616c6976653097033a1c616c6c5f726564756365206f66203820666c6f61"
 			  "7433322c2073756d40980348013222080110f80318f90320fa032a046465616430fb03"
 			  "3a076261727269657240fc0348013899034214612072616e6b2064696564202872616e"
-			  "6b203129489a03509b03589c031001",
+			  "6b203129489a03509b03589c03609d03680172026c33789e031001",
+	},
+	{
+		.msg =
+			{
+				.type = RX_MSG_ADMIN_TUNING_REPLY,
+				.serial = 1028,
+				.admin_tuning_reply = {.epoch = 7,
+					.dir = "/etc/t",
+					.rows = rows,
+					.n_rows = RX_ARRAY_SIZE(rows),
+					.more = true},
+			},
+		.golden = "080712062f6574632f741a530801100818d90420da0428db0430848080806038858080"
+			  "80604208612e636f6e663a314a08612e636f6e663a325208612e636f6e663a335a0861"
+			  "2e636f6e663a346210636f6d70696c65642064656661756c741a04080210102001",
+	},
+	{
+		.msg =
+			{
+				.type = RX_MSG_ADMIN_TOPOLOGY_REPLY,
+				.serial = 1029,
+				.admin_topology_reply = {.n_packages = 1,
+					.n_numa = 2,
+					.n_l3 = 3,
+					.n_l2 = 4,
+					.n_cores = 5,
+					.n_pus = 6,
+					.objects = objects,
+					.n_objects = RX_ARRAY_SIZE(objects),
+					.more = true},
+			},
+		.golden = "0801100218032004280530063a1c0a046e756d6110bd051a08302d332c382d313120be"
+			  "052883808080703a070a026c3310c0054001",
 	},
 };
 

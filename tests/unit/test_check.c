@@ -206,6 +206,9 @@ static void comm_join(void **state)
 			assert_null(rx_check_msg(&msg));
 	}
 	msg = sample(RX_MSG_COMM_JOIN);
+	msg.comm_join.cpus.len = RX_CPUS_BYTES + 1;
+	expect_refused(&msg, "CPUs");
+	msg = sample(RX_MSG_COMM_JOIN);
 	msg.comm_join.name = "two\nlines";
 	expect_refused(&msg, "name");
 }
@@ -291,6 +294,9 @@ static void admin_comms(void **state)
 	bad->reason = "\n";
 	expect_refused(&msg, "communicator");
 	*bad = good;
+	bad->shares = "\n";
+	expect_refused(&msg, "communicator");
+	*bad = good;
 	bad->members = ranks;
 	ranks[1].rank = 2;
 	expect_refused(&msg, "rank out of range");
@@ -300,6 +306,49 @@ static void admin_comms(void **state)
 	ranks[1] = good.members[1];
 	ranks[1].op = "\n";
 	expect_refused(&msg, "rank");
+}
+
+static void admin_tuning(void **state)
+{
+	static char path[RX_ERROR_TEXT_MAX + 2];
+	const struct rx_tuning_row good =
+		sample(RX_MSG_ADMIN_TUNING_REPLY).admin_tuning_reply.rows[0];
+	struct rx_tuning_row row = good;
+	struct rx_msg msg = sample(RX_MSG_ADMIN_TUNING_REPLY);
+
+	(void)state;
+	memset(path, 'x', RX_ERROR_TEXT_MAX + 1);
+	msg.admin_tuning_reply.dir = path;
+	expect_refused(&msg, "path");
+	msg = sample(RX_MSG_ADMIN_TUNING_REPLY);
+	msg.admin_tuning_reply.rows = &row;
+	msg.admin_tuning_reply.n_rows = 1;
+	assert_null(rx_check_msg(&msg));
+	row.ranks = 0;
+	expect_refused(&msg, "ranks");
+	row.ranks = RX_MAX_RANKS + 1;
+	expect_refused(&msg, "ranks");
+	row = good;
+	row.stream_min_from = path;
+	expect_refused(&msg, "source");
+}
+
+static void admin_topology(void **state)
+{
+	const struct rx_topology_object good =
+		sample(RX_MSG_ADMIN_TOPOLOGY_REPLY).admin_topology_reply.objects[0];
+	struct rx_topology_object object = good;
+	struct rx_msg msg = sample(RX_MSG_ADMIN_TOPOLOGY_REPLY);
+
+	(void)state;
+	msg.admin_topology_reply.objects = &object;
+	msg.admin_topology_reply.n_objects = 1;
+	assert_null(rx_check_msg(&msg));
+	object.kind = "\n";
+	expect_refused(&msg, "node");
+	object = good;
+	object.cpus = "\x1b";
+	expect_refused(&msg, "node");
 }
 
 int main(void)
@@ -318,6 +367,8 @@ int main(void)
 		cmocka_unit_test(admin_status),
 		cmocka_unit_test(admin_sessions),
 		cmocka_unit_test(admin_comms),
+		cmocka_unit_test(admin_tuning),
+		cmocka_unit_test(admin_topology),
 	};
 
 	(void)alarm(TEST_LIMIT_S);
