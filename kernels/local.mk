@@ -38,11 +38,11 @@ librx_kernels_la_LIBADD += librx_fold_avx2.la librx_fold_avx512.la
 
 librx_fold_avx2_la_SOURCES = $(fold_sources)
 librx_fold_avx2_la_CPPFLAGS = $(AM_CPPFLAGS) -DRX_FOLD_TABLE=rx_fold_avx2 -DRX_FOLD_AVX2
-librx_fold_avx2_la_CFLAGS = $(AM_CFLAGS) -mavx2 -mf16c
+librx_fold_avx2_la_CFLAGS = $(AM_CFLAGS) $(RX_FOLD_CFLAGS) -mavx2 -mf16c
 
 librx_fold_avx512_la_SOURCES = $(fold_sources)
 librx_fold_avx512_la_CPPFLAGS = $(AM_CPPFLAGS) -DRX_FOLD_TABLE=rx_fold_avx512 -DRX_FOLD_AVX512
-librx_fold_avx512_la_CFLAGS = $(AM_CFLAGS) \
+librx_fold_avx512_la_CFLAGS = $(AM_CFLAGS) $(RX_FOLD_CFLAGS) \
 	-mavx512f -mavx512bw -mavx512vl -mavx512dq -mf16c
 endif
 
