@@ -43,6 +43,9 @@ librx_client_la_SOURCES = \
 	client/mem.h \
 	client/op.c \
 	client/op.h \
+	client/op_parts.c \
+	client/op_queue.c \
+	client/op_state.h \
 	client/placement.c \
 	client/placement.h \
 	client/session.c \
