@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Collectives over mapped memory against the oracle: pieces, places, cancelling. */
+#include "../../kernels/coll_extent.h"
 #include "../../kernels/host/host_coll.h"
 #include "../oracle/oracle.h"
 
@@ -174,11 +175,289 @@ static void test_cancel(void **state)
 	assert_int_equal(host_coll_run(&args), -ECANCELED);
 }
 
+/* ---- every collective, in one piece of memory ---- */
+
+#define SCENE_RANKS 8u
+
+enum places { PLACE_APART, PLACE_ALL_IN, PLACE_FIRST_IN, PLACE_ODD_IN, PLACES_N };
+
+/* All ranks' buffers side by side, with an element between them that nobody may touch. */
+struct scene {
+	uint32_t coll;
+	uint32_t n_ranks;
+	uint32_t root;
+	uint32_t dtype;
+	uint32_t op;
+	uint64_t count;
+	uint64_t elements; /* of memory */
+	uint8_t *memory;
+	uint8_t *before; /* what memory held at the start */
+	uint8_t *expected;
+	struct rx_extent extent[SCENE_RANKS];
+	uint64_t send_at[SCENE_RANKS]; /* element of memory */
+	uint64_t recv_at[SCENE_RANKS];
+	uint64_t scalars[SCENE_RANKS];
+};
+
+static bool is_in_place(const struct scene *scene, enum places places, uint32_t rank)
+{
+	const struct rx_extent *extent = &scene->extent[rank];
+
+	if (!extent->in_place_ok || extent->send == 0 || extent->recv == 0)
+		return false;
+	return places == PLACE_ALL_IN || (places == PLACE_FIRST_IN && rank == 0) ||
+	       (places == PLACE_ODD_IN && rank % 2 == 1);
+}
+
+static void scene_place(struct scene *scene, enum places places)
+{
+	uint64_t at = 1;
+
+	for (uint32_t rank = 0; rank < scene->n_ranks; rank++) {
+		struct rx_extent *extent = &scene->extent[rank];
+
+		assert_true(rx_coll_extent(
+			scene->coll, scene->count, scene->n_ranks, rank, scene->root, extent));
+		scene->send_at[rank] = at;
+		if (is_in_place(scene, places, rank)) {
+			scene->recv_at[rank] = at + extent->recv_in_send;
+			scene->send_at[rank] = at + extent->send_in_recv;
+			at += rx_max_u64(extent->send, extent->recv) + 1;
+		} else {
+			scene->recv_at[rank] = at + extent->send + 1;
+			at += extent->send + extent->recv + 2;
+		}
+	}
+	scene->elements = at;
+}
+
+static void scene_make(struct scene *scene, enum places places)
+{
+	uint64_t bytes = 0;
+
+	scene_place(scene, places);
+	bytes = scene->elements * rx_dtype_size(scene->dtype);
+	scene->memory = malloc(bytes);
+	scene->before = malloc(bytes);
+	scene->expected = malloc(bytes);
+	oracle_fill(scene->before, scene->dtype, 0, scene->elements, 0, 7, ORACLE_NORMAL);
+	memcpy(scene->memory, scene->before, bytes);
+	memcpy(scene->expected, scene->before, bytes);
+	for (uint32_t rank = 0; rank < scene->n_ranks; rank++)
+		oracle_fill(&scene->scalars[rank], scene->dtype, rank, 1, rank, 9, ORACLE_NORMAL);
+}
+
+static void scene_drop(struct scene *scene)
+{
+	free(scene->memory);
+	free(scene->before);
+	free(scene->expected);
+}
+
+/* Element @k of what the collectives that copy give @rank: whose, and which of its send buffer. */
+static void source_of(
+	const struct scene *scene, uint32_t rank, uint64_t k, uint32_t *from_p, uint64_t *index_p)
+{
+	uint64_t block = k / scene->count;
+
+	*from_p = scene->root;
+	*index_p = k;
+	if (scene->coll == RX_ALL_GATHER || scene->coll == RX_GATHER ||
+		scene->coll == RX_ALL_TO_ALL) {
+		*from_p = (uint32_t)block;
+		*index_p = k % scene->count;
+	}
+	if (scene->coll == RX_ALL_TO_ALL || scene->coll == RX_SCATTER)
+		*index_p += rank * scene->count;
+}
+
+static void expect_element(struct scene *scene, uint32_t rank, uint64_t k)
+{
+	uint32_t size = rx_dtype_size(scene->dtype);
+	uint8_t *to = scene->expected + (scene->recv_at[rank] + k) * size;
+	const void *src[SCENE_RANKS];
+	uint32_t from = 0;
+	uint64_t index = 0;
+
+	if (!rx_coll_reduces(scene->coll)) {
+		source_of(scene, rank, k, &from, &index);
+		memcpy(to, scene->before + (scene->send_at[from] + index) * size, size);
+		return;
+	}
+	for (uint32_t i = 0; i < scene->n_ranks; i++)
+		src[i] = scene->before + scene->send_at[i] * size;
+	index = scene->coll == RX_REDUCE_SCATTER ? rank * scene->count + k : k;
+	oracle_fold(scene->dtype, scene->op, scene->n_ranks, src, index, scene->scalars, to);
+}
+
+static int scene_run(const struct scene *scene, const _Atomic uint32_t *cancel)
+{
+	uint32_t size = rx_dtype_size(scene->dtype);
+	const void *send[SCENE_RANKS] = {NULL};
+	void *recv[SCENE_RANKS] = {NULL};
+
+	for (uint32_t rank = 0; rank < scene->n_ranks; rank++) {
+		if (scene->extent[rank].send > 0)
+			send[rank] = scene->memory + scene->send_at[rank] * size;
+		if (scene->extent[rank].recv > 0)
+			recv[rank] = scene->memory + scene->recv_at[rank] * size;
+	}
+	return host_coll_run(&(struct host_coll_args){
+		.coll = (uint8_t)scene->coll,
+		.dtype = (uint8_t)scene->dtype,
+		.op = (uint8_t)scene->op,
+		.n_ranks = scene->n_ranks,
+		.root = scene->root,
+		.count = scene->count,
+		.send = send,
+		.recv = recv,
+		.scalars = scene->scalars,
+		.cancel = cancel,
+	});
+}
+
+static void play(struct scene scene, enum places places)
+{
+	scene_make(&scene, places);
+	for (uint32_t rank = 0; rank < scene.n_ranks; rank++)
+		for (uint64_t k = 0; k < scene.extent[rank].recv; k++)
+			expect_element(&scene, rank, k);
+	assert_int_equal(scene_run(&scene, NULL), 0);
+	assert_memory_equal(
+		scene.memory, scene.expected, scene.elements * rx_dtype_size(scene.dtype));
+	scene_drop(&scene);
+}
+
+static void play_roots_and_places(struct scene scene)
+{
+	uint32_t n_roots = rx_coll_has_root(scene.coll) ? scene.n_ranks : 1;
+
+	for (scene.root = 0; scene.root < n_roots; scene.root++)
+		for (enum places places = 0; places < PLACES_N; places++)
+			play(scene, places);
+}
+
+static void test_every_collective(void **state)
+{
+	static const uint32_t ranks[] = {1, 2, 3, 5, 8};
+	static const uint64_t counts[] = {0, 1, 7, 1000};
+	static const uint8_t dtypes[] = {RX_UINT8, RX_BFLOAT16, RX_FLOAT32, RX_INT64};
+
+	(void)state;
+	for (uint32_t coll = RX_ALL_REDUCE; coll <= RX_SCATTER; coll++)
+		for (size_t n = 0; n < RX_ARRAY_SIZE(ranks); n++)
+			for (size_t c = 0; c < RX_ARRAY_SIZE(counts); c++)
+				play_roots_and_places((struct scene){
+					.coll = coll,
+					.n_ranks = ranks[n],
+					.dtype = dtypes[(n + c) % RX_ARRAY_SIZE(dtypes)],
+					.op = RX_SUM,
+					.count = counts[c],
+				});
+}
+
+/* All types in all collectives, and all operations where there is one. */
+static void test_every_type(void **state)
+{
+	(void)state;
+	for (uint32_t coll = RX_ALL_REDUCE; coll <= RX_SCATTER; coll++)
+		for (uint32_t dtype = 0; dtype < RX_DTYPE_N; dtype++)
+			for (uint32_t op = 0; op < (rx_coll_reduces(coll) ? RX_REDOP_N : 1u); op++)
+				play((struct scene){.coll = coll,
+					     .n_ranks = 3,
+					     .root = rx_coll_has_root(coll) ? 1 : 0,
+					     .dtype = dtype,
+					     .op = op,
+					     .count = 65},
+					PLACE_FIRST_IN);
+}
+
+static void test_every_piece(void **state)
+{
+	static const uint64_t counts[] = {(1 << 17) - 1, 1 << 17, (1 << 17) + 1};
+
+	(void)state;
+	for (uint32_t coll = RX_ALL_GATHER; coll <= RX_SCATTER; coll++)
+		for (size_t c = 0; c < RX_ARRAY_SIZE(counts); c++)
+			play((struct scene){.coll = coll,
+				     .n_ranks = 2,
+				     .root = rx_coll_has_root(coll) ? 1 : 0,
+				     .dtype = RX_UINT64,
+				     .op = RX_SUM,
+				     .count = counts[c]},
+				c % 2 ? PLACE_FIRST_IN : PLACE_APART);
+	/* Past the cache. */
+	play((struct scene){.coll = RX_BROADCAST,
+		     .n_ranks = 2,
+		     .dtype = RX_UINT64,
+		     .count = (2 << 20) + 3},
+		PLACE_FIRST_IN);
+}
+
+static void test_every_cancel(void **state)
+{
+	_Atomic uint32_t cancel = 1;
+
+	(void)state;
+	for (uint32_t coll = RX_ALL_REDUCE; coll <= RX_SCATTER; coll++) {
+		struct scene scene = {.coll = coll, .n_ranks = 3, .dtype = RX_FLOAT32, .count = 5};
+
+		scene_make(&scene, PLACE_APART);
+		assert_int_equal(scene_run(&scene, &cancel), -ECANCELED);
+		assert_memory_equal(scene.memory, scene.before, scene.elements * sizeof(float));
+		scene_drop(&scene);
+	}
+}
+
+/* ---- send and receive ---- */
+
+static void test_transfer(void **state)
+{
+	static const uint64_t sizes[] = {0, 1, 7, (1 << 20) - 1, 1 << 20, (1 << 20) + 1, 17 << 20};
+
+	(void)state;
+	for (size_t i = 0; i < RX_ARRAY_SIZE(sizes); i++) {
+		uint64_t bytes = sizes[i];
+		uint8_t *src = malloc(bytes + 1);
+		uint8_t *dst = calloc(1, bytes + 1);
+		_Atomic uint64_t n_pieces = 0;
+		_Atomic uint32_t cancel = bytes > 0;
+
+		oracle_fill(src, RX_UINT8, 0, bytes + 1, 0, 1, ORACLE_WILD);
+		if (bytes > 0)
+			assert_int_equal(
+				host_coll_transfer(dst, src, bytes, &cancel, NULL), -ECANCELED);
+		cancel = 0;
+		assert_int_equal(host_coll_transfer(dst, src, bytes, &cancel, &n_pieces), 0);
+		assert_memory_equal(dst, src, bytes);
+		assert_int_equal(dst[bytes], 0);
+		assert_int_equal(n_pieces, (bytes + (1 << 20) - 1) >> 20);
+		free(src);
+		free(dst);
+	}
+}
+
+static void test_transfer_overlap(void **state)
+{
+	uint8_t bytes[100];
+
+	(void)state;
+	for (uint8_t k = 0; k < 100; k++)
+		bytes[k] = k;
+	assert_int_equal(host_coll_transfer(bytes, bytes, 100, NULL, NULL), 0);
+	assert_int_equal(host_coll_transfer(bytes + 3, bytes, 90, NULL, NULL), 0);
+	for (uint8_t k = 0; k < 100; k++)
+		assert_int_equal(bytes[k], k < 3 || k >= 93 ? k : k - 3);
+}
+
 static void test_unsupported(void **state)
 {
 	(void)state;
 	assert_true(host_coll_supported(RX_BARRIER));
 	assert_true(host_coll_supported(RX_ALL_REDUCE));
+	assert_true(host_coll_supported(RX_SCATTER));
+	assert_false(host_coll_supported(RX_RECV));
+	assert_false(host_coll_supported(RX_ALL_TO_ALL_V));
 	assert_false(host_coll_supported(RX_COLL_N));
 	assert_false(host_coll_supported(UINT32_MAX));
 	assert_int_equal(host_coll_run(&(struct host_coll_args){.coll = RX_SEND}), -ENOTSUP);
@@ -192,6 +471,12 @@ int main(void)
 		cmocka_unit_test(test_pieces),
 		cmocka_unit_test(test_same_buffer),
 		cmocka_unit_test(test_cancel),
+		cmocka_unit_test(test_every_collective),
+		cmocka_unit_test(test_every_type),
+		cmocka_unit_test(test_every_piece),
+		cmocka_unit_test(test_every_cancel),
+		cmocka_unit_test(test_transfer),
+		cmocka_unit_test(test_transfer_overlap),
 		cmocka_unit_test(test_unsupported),
 	};
 
