@@ -73,6 +73,14 @@ bool direct_possible(const struct inline_run *run)
 
 enum side { SIDE_SEND, SIDE_RECV };
 
+/* A peer that announced its memory and was lost has taken it along: then that is the error. */
+static rcclx_result why_not_there(const struct inline_run *run, uint32_t rank)
+{
+	rcclx_result r = comm_fault(run->comm, rank, &run->call->sig);
+
+	return r == RCCLX_OK ? RCCLX_ERR_INVALID : r;
+}
+
 /* Elements [first, first + count) of a rank's buffer, in this process. */
 static rcclx_result peer_memory(const struct inline_run *run, enum side side, uint32_t rank,
 	uint64_t first, uint64_t count, uint8_t **at_p)
@@ -92,7 +100,7 @@ static rcclx_result peer_memory(const struct inline_run *run, enum side side, ui
 	r = import_find(run->comm, region, offset, count * run->size, &at);
 	if (r == RCCLX_OK)
 		*at_p = at;
-	return r;
+	return r == RCCLX_ERR_INVALID ? why_not_there(run, rank) : r;
 }
 
 static rcclx_result push_fold(struct inline_run *run)
@@ -246,14 +254,26 @@ static rcclx_result move(struct inline_run *run)
 	}
 }
 
+static bool somebody_is_gone(const struct rcclx_comm *comm)
+{
+	for (uint32_t rank = 0; rank < comm->n_ranks; rank++)
+		if (atomic_load(&comm->fabric.ctl->status[rank]) != RX_MEMBER_ALIVE)
+			return true;
+	return false;
+}
+
 rcclx_result direct_run(struct inline_run *run)
 {
 	struct rcclx_comm *comm = run->comm;
 	rcclx_result r = move(run);
 
 	if (r != RCCLX_OK) {
-		/* The peers wait for this rank's part: they must hear that it will not come. */
-		comm_give_up(comm, RX_ABORT_ERROR);
+		/*
+		 * The peers wait for this rank's part: they must hear that it will not come. Of a
+		 * lost member they hear anyway, and that names the one who is to blame.
+		 */
+		if (!somebody_is_gone(comm))
+			comm_give_up(comm, RX_ABORT_ERROR);
 		return comm_fail(comm, r);
 	}
 	run_step(run);

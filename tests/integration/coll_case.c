@@ -44,10 +44,10 @@ static uint64_t n_sent(const struct coll_case *w, uint32_t from, uint32_t to)
 
 static void prepare_v(const struct coll_rank *c, const struct coll_case *w, struct prepared *p)
 {
-	uint32_t me = c->ctx->rank;
+	uint32_t me = c->rank;
 	uint64_t next[2] = {0, 0};
 
-	for (uint32_t r = 0; r < c->ctx->n_ranks; r++) {
+	for (uint32_t r = 0; r < c->n_ranks; r++) {
 		p->counts[0][r] = n_sent(w, me, r);
 		p->counts[1][r] = n_sent(w, r, me);
 		for (uint32_t side = 0; side < 2; side++) {
@@ -68,18 +68,18 @@ static uint64_t input_elements(const struct coll_rank *c, const struct coll_case
 	if (rx_coll_is_v(w->coll)) {
 		if (w->coll == RX_ALL_GATHER_V)
 			return n_sent(w, rank, 0);
-		for (uint32_t r = 0; r < c->ctx->n_ranks; r++)
+		for (uint32_t r = 0; r < c->n_ranks; r++)
 			n += n_sent(w, rank, r);
 		return n;
 	}
-	if (!rx_coll_extent(w->coll, w->count, c->ctx->n_ranks, rank, w->root, &e))
+	if (!rx_coll_extent(w->coll, w->count, c->n_ranks, rank, w->root, &e))
 		abort();
 	return e.send;
 }
 
 static void place(const struct coll_rank *c, const struct coll_case *w, struct prepared *p)
 {
-	uint32_t me = c->ctx->rank;
+	uint32_t me = c->rank;
 	bool registered = w->memory == COLL_REGISTERED || (w->memory == COLL_MIXED && me % 2 == 0);
 	uint8_t *base = registered ? c->registered : c->private;
 	struct rx_extent e = {0};
@@ -97,7 +97,7 @@ static void place(const struct coll_rank *c, const struct coll_case *w, struct p
 	} else if (w->coll == RX_REDUCE_SCATTER_V) {
 		p->out = p->in + p->displs[0][me] * p->size;
 	} else {
-		if (!rx_coll_extent(w->coll, w->count, c->ctx->n_ranks, me, w->root, &e))
+		if (!rx_coll_extent(w->coll, w->count, c->n_ranks, me, w->root, &e))
 			abort();
 		first = e.recv_in_send;
 		if (p->n_in > p->n_out)
@@ -109,7 +109,7 @@ static void place(const struct coll_rank *c, const struct coll_case *w, struct p
 
 static void prepare(struct coll_rank *c, const struct coll_case *w, struct prepared *p)
 {
-	uint32_t me = c->ctx->rank;
+	uint32_t me = c->rank;
 	struct rx_extent e = {0};
 
 	memset(p, 0, sizeof(*p));
@@ -117,13 +117,13 @@ static void prepare(struct coll_rank *c, const struct coll_case *w, struct prepa
 	if (rx_coll_is_v(w->coll)) {
 		prepare_v(c, w, p);
 	} else {
-		if (!rx_coll_extent(w->coll, w->count, c->ctx->n_ranks, me, w->root, &e))
+		if (!rx_coll_extent(w->coll, w->count, c->n_ranks, me, w->root, &e))
 			abort();
 		p->n_in = e.send;
 		p->n_out = e.recv;
 	}
 	place(c, w, p);
-	for (uint32_t r = 0; r < c->ctx->n_ranks; r++) {
+	for (uint32_t r = 0; r < c->n_ranks; r++) {
 		oracle_fill(c->inputs[r], w->dtype, 0, input_elements(c, w, r), r, w->seed,
 			ORACLE_WILD);
 		c->scalars[r] = 0;
@@ -212,27 +212,47 @@ static rcclx_result call_started(struct coll_rank *c, const struct coll_case *w,
 	}
 }
 
-static int do_call(struct coll_rank *c, const struct coll_case *w, const struct prepared *p)
+static rcclx_result start_and_wait(struct coll_rank *c, const struct coll_case *w,
+	const struct prepared *p, const struct rcclx_call_config *config)
+{
+	struct rcclx_op *op = NULL;
+	rcclx_result r = call_started(c, w, p, config, &op);
+
+	if (r != RCCLX_OK)
+		return r;
+	r = rcclx_op_wait(op, RCCLX_FOREVER);
+	if (rcclx_op_free(op) != RCCLX_OK)
+		abort();
+	return r;
+}
+
+static rcclx_result call_in_group(struct coll_rank *c, const struct coll_case *w,
+	const struct prepared *p, const struct rcclx_call_config *config)
+{
+	rcclx_result r = rcclx_group_start();
+
+	if (r != RCCLX_OK)
+		return r;
+	r = call_blocking(c, w, p, config);
+	rcclx_result end = rcclx_group_end();
+	return r != RCCLX_OK ? r : end;
+}
+
+static rcclx_result do_call(
+	struct coll_rank *c, const struct coll_case *w, const struct prepared *p)
 {
 	struct rcclx_call_config config = RCCLX_CALL_CONFIG_INIT;
-	struct rcclx_op *op = NULL;
 
+	config.timeout_ns = c->timeout_ns;
 	if (w->op == RX_PREMUL_SUM)
-		config.scalar = &c->scalars[c->ctx->rank];
+		config.scalar = &c->scalars[c->rank];
 	if (w->mode == COLL_DAEMON)
 		config.executor = RCCLX_EXECUTOR_DAEMON;
-	if (w->mode == COLL_START) {
-		RANK_OK(c->ctx, call_started(c, w, p, &config, &op));
-		RANK_OK(c->ctx, rcclx_op_wait(op, RCCLX_FOREVER));
-		RANK_OK(c->ctx, rcclx_op_free(op));
-		return 0;
-	}
+	if (w->mode == COLL_START)
+		return start_and_wait(c, w, p, &config);
 	if (w->mode == COLL_GROUP)
-		RANK_OK(c->ctx, rcclx_group_start());
-	RANK_OK(c->ctx, call_blocking(c, w, p, &config));
-	if (w->mode == COLL_GROUP)
-		RANK_OK(c->ctx, rcclx_group_end());
-	return 0;
+		return call_in_group(c, w, p, &config);
+	return call_blocking(c, w, p, &config);
 }
 
 /* ---- the expectation ---- */
@@ -241,7 +261,7 @@ static uint64_t v_first(const struct coll_rank *c, const struct coll_case *w, ui
 {
 	uint64_t first = 0;
 
-	for (uint32_t r = 0; r < c->ctx->rank; r++)
+	for (uint32_t r = 0; r < c->rank; r++)
 		first += n_sent(w, from, r);
 	return first;
 }
@@ -250,7 +270,7 @@ static uint64_t v_first(const struct coll_rank *c, const struct coll_case *w, ui
 static void source_of(const struct coll_rank *c, const struct coll_case *w,
 	const struct prepared *p, uint64_t i, uint32_t *rank_p, uint64_t *at_p)
 {
-	uint32_t me = c->ctx->rank;
+	uint32_t me = c->rank;
 	uint32_t r = 0;
 
 	switch (w->coll) {
@@ -289,10 +309,10 @@ static void expect(const struct coll_rank *c, const struct coll_case *w, const s
 
 	if (rx_coll_reduces(w->coll)) {
 		if (w->coll == RX_REDUCE_SCATTER)
-			at += c->ctx->rank * w->count;
+			at += c->rank * w->count;
 		if (w->coll == RX_REDUCE_SCATTER_V)
-			at += p->displs[0][c->ctx->rank];
-		oracle_fold(w->dtype, w->op, c->ctx->n_ranks, (const void *const *)c->inputs, at,
+			at += p->displs[0][c->rank];
+		oracle_fold(w->dtype, w->op, c->n_ranks, (const void *const *)c->inputs, at,
 			c->scalars, element);
 		return;
 	}
@@ -320,12 +340,24 @@ static int compare(struct coll_rank *c, const struct coll_case *w, const struct 
 			p->out[-1 - (int)i] == GUARD_VALUE &&
 				p->out[p->n_out * p->size + i] == GUARD_VALUE,
 			"%s: written beside the output", rx_coll_name(w->coll));
-	RANK_CHECK(c->ctx, memcmp(p->in, c->inputs[c->ctx->rank], p->n_in * p->size) == 0,
+	RANK_CHECK(c->ctx, memcmp(p->in, c->inputs[c->rank], p->n_in * p->size) == 0,
 		"%s: the input was changed", rx_coll_name(w->coll));
 	return 0;
 }
 
-int coll_run(struct coll_rank *c, const struct coll_case *what)
+/* After a mismatch: nothing has been moved. */
+static int check_untouched(
+	const struct coll_rank *c, const struct coll_case *w, const struct prepared *p)
+{
+	for (uint64_t i = 0; !p->in_place && i < p->n_out * p->size; i++)
+		RANK_CHECK(c->ctx, p->out[i] == GUARD_VALUE, "%s: byte %llu was written",
+			rx_coll_name(w->coll), (unsigned long long)i);
+	RANK_CHECK(c->ctx, memcmp(p->in, c->inputs[c->rank], p->n_in * p->size) == 0,
+		"%s: the input was changed", rx_coll_name(w->coll));
+	return 0;
+}
+
+int coll_try(struct coll_rank *c, const struct coll_case *what, rcclx_result *result_p)
 {
 	struct prepared p;
 
@@ -334,35 +366,64 @@ int coll_run(struct coll_rank *c, const struct coll_case *what)
 		(p.n_in + what->misalign) * p.size + 2 * GUARD_BYTES <= c->bytes &&
 			(p.n_out + what->misalign) * p.size + 2 * GUARD_BYTES <= c->bytes,
 		"the test's buffers are too small");
-	RANK_DO(do_call(c, what, &p));
-	return compare(c, what, &p);
+	*result_p = do_call(c, what, &p);
+	if (*result_p == RCCLX_OK)
+		return compare(c, what, &p);
+	return *result_p == RCCLX_ERR_MISMATCH ? check_untouched(c, what, &p) : 0;
 }
 
-int coll_open(struct coll_rank *c, struct rank_ctx *ctx, uint64_t bytes)
+int coll_run(struct coll_rank *c, const struct coll_case *what)
+{
+	rcclx_result result = RCCLX_OK;
+
+	RANK_DO(coll_try(c, what, &result));
+	RANK_CHECK(c->ctx, result == RCCLX_OK,
+		"%s of %llu %s, root %u, mode %d, memory %d: %s; \"%s\"", rx_coll_name(what->coll),
+		(unsigned long long)what->count, rx_dtype_name(what->dtype), what->root, what->mode,
+		what->memory, rcclx_strerror(result), rcclx_last_error());
+	return 0;
+}
+
+int coll_alloc(struct coll_rank *c, struct rank_ctx *ctx, uint64_t bytes)
 {
 	void *registered = NULL;
 
-	memset(c, 0, sizeof(*c));
 	c->ctx = ctx;
 	c->bytes = bytes;
-	RANK_DO(rank_connect(ctx, &c->client));
-	RANK_DO(rank_comm(ctx, c->client, 0, &c->comm));
 	RANK_OK(ctx, rcclx_mem_alloc(c->client, 2 * bytes, &registered));
 	c->registered = registered;
 	c->private = malloc(2 * bytes);
 	RANK_CHECK(ctx, c->private, "out of memory");
-	for (uint32_t r = 0; r < ctx->n_ranks; r++) {
+	for (uint32_t r = 0; r < c->n_ranks; r++) {
 		c->inputs[r] = malloc(bytes);
 		RANK_CHECK(ctx, c->inputs[r], "out of memory");
 	}
 	return 0;
 }
 
+int coll_release(struct coll_rank *c)
+{
+	for (uint32_t r = 0; r < WORLD_MAX; r++) {
+		free(c->inputs[r]);
+		c->inputs[r] = NULL;
+	}
+	free(c->private);
+	c->private = NULL;
+	RANK_OK(c->ctx, rcclx_mem_free(c->client, c->registered));
+	c->registered = NULL;
+	return 0;
+}
+
+int coll_open(struct coll_rank *c, struct rank_ctx *ctx, uint64_t bytes)
+{
+	*c = (struct coll_rank){.ctx = ctx, .rank = ctx->rank, .n_ranks = ctx->n_ranks};
+	RANK_DO(rank_connect(ctx, &c->client));
+	RANK_DO(rank_comm(ctx, c->client, 0, &c->comm));
+	return coll_alloc(c, ctx, bytes);
+}
+
 int coll_close(struct coll_rank *c)
 {
-	for (uint32_t r = 0; r < c->ctx->n_ranks; r++)
-		free(c->inputs[r]);
-	free(c->private);
-	RANK_OK(c->ctx, rcclx_mem_free(c->client, c->registered));
+	RANK_DO(coll_release(c));
 	return rank_leave(c->ctx, c->comm, c->client);
 }

@@ -33,6 +33,9 @@ struct coll_rank {
 	struct rank_ctx *ctx;
 	struct rcclx_client *client;
 	struct rcclx_comm *comm;
+	uint32_t rank; /* in the communicator; ctx has the world's */
+	uint32_t n_ranks;
+	uint64_t timeout_ns; /* of blocking calls; 0: none */
 	uint64_t bytes;
 	uint8_t *registered;
 	uint8_t *private;
@@ -46,5 +49,19 @@ int coll_close(struct coll_rank *c);
 
 /** coll_run() - do it, and compare all of the output */
 int coll_run(struct coll_rank *c, const struct coll_case *what);
+
+/**
+ * coll_try() - the same, but any result of the call is fine
+ *
+ * After RCCLX_OK all is compared; after RCCLX_ERR_MISMATCH nothing may have been moved.
+ */
+int coll_try(struct coll_rank *c, const struct coll_case *what, rcclx_result *result_p);
+
+/**
+ * coll_alloc(), coll_release() - only the buffers: client, rank and n_ranks are set, the caller
+ * makes and ends the communicator
+ */
+int coll_alloc(struct coll_rank *c, struct rank_ctx *ctx, uint64_t bytes);
+int coll_release(struct coll_rank *c);
 
 #endif

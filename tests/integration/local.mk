@@ -35,6 +35,7 @@ integration_tests = \
 	tests/integration/test_barrier \
 	tests/integration/test_churn \
 	tests/integration/test_colls \
+	tests/integration/test_colls_failure \
 	tests/integration/test_daemon_death \
 	tests/integration/test_fault \
 	tests/integration/test_fork \
@@ -58,6 +59,7 @@ integration_libs = libtest_harness.la librx_oracle.la librcclx.la librx_proto.la
 
 tests_integration_test_allreduce_LDADD = $(integration_libs)
 tests_integration_test_colls_LDADD = $(integration_libs)
+tests_integration_test_colls_failure_LDADD = $(integration_libs)
 tests_integration_test_async_LDADD = $(integration_libs)
 tests_integration_test_barrier_LDADD = $(integration_libs)
 tests_integration_test_churn_LDADD = $(integration_libs)
@@ -77,3 +79,4 @@ tests_integration_test_peer_death_LDADD = $(integration_libs)
 tests_integration_test_threads_LDADD = $(integration_libs)
 
 include tests/integration/tools.mk
+include tests/stress/local.mk
