@@ -21,11 +21,22 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#if defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define FAIL_NTH_NO_MALLOC 1
+#endif
+#endif
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define FAIL_NTH_NO_MALLOC 1
+#endif
+
 static struct fail_state *state;
 
+#ifndef FAIL_NTH_NO_MALLOC
 extern void *__libc_malloc(size_t bytes);
 extern void *__libc_calloc(size_t n, size_t bytes);
 extern void *__libc_realloc(void *p, size_t bytes);
+#endif
 
 __attribute__((constructor)) static void attach(void)
 {
@@ -58,6 +69,9 @@ static bool fails(enum fail_call call, int error)
 /* What the library replaces has to be seen, whatever the flags of the build. */
 #pragma GCC visibility push(default)
 
+/* A sanitizer has allocation functions of its own. */
+#ifndef FAIL_NTH_NO_MALLOC
+
 void *malloc(size_t bytes)
 {
 	return fails(FAIL_MALLOC, ENOMEM) ? NULL : __libc_malloc(bytes);
@@ -72,6 +86,8 @@ void *realloc(void *p, size_t bytes)
 {
 	return fails(FAIL_MALLOC, ENOMEM) ? NULL : __libc_realloc(p, bytes);
 }
+
+#endif
 
 int memfd_create(const char *name, unsigned int flags)
 {

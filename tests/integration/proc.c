@@ -9,20 +9,35 @@
 #include <unistd.h>
 
 #if defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define TEST_SANITIZED 1
+#if __has_feature(address_sanitizer)
+#define TEST_ASAN 1
+#endif
+#if __has_feature(thread_sanitizer)
+#define TEST_TSAN 1
 #endif
 #endif
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define TEST_SANITIZED 1
+#if defined(__SANITIZE_ADDRESS__)
+#define TEST_ASAN 1
+#endif
+#if defined(__SANITIZE_THREAD__)
+#define TEST_TSAN 1
 #endif
 
-bool test_sanitized(void)
+bool test_thread_sanitized(void)
 {
-#ifdef TEST_SANITIZED
+#ifdef TEST_TSAN
 	return true;
 #else
 	return false;
+#endif
+}
+
+bool test_sanitized(void)
+{
+#ifdef TEST_ASAN
+	return true;
+#else
+	return test_thread_sanitized();
 #endif
 }
 

@@ -40,6 +40,9 @@ uint64_t test_slow(void);
 /** test_sanitized() - is this program built with a sanitizer? */
 bool test_sanitized(void);
 
+/** test_thread_sanitized() - is it the thread sanitizer? */
+bool test_thread_sanitized(void);
+
 /** test_long() - the long variant of the tests, $RCCLX_LONG=1 */
 bool test_long(void);
 
