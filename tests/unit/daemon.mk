@@ -7,6 +7,8 @@ daemon_unit_tests = \
 	tests/unit/test_daemon_comm \
 	tests/unit/test_daemon_hostile \
 	tests/unit/test_daemon_op \
+	tests/unit/test_daemon_p2p \
+	tests/unit/test_entry \
 	tests/unit/test_host_coll
 
 check_PROGRAMS += $(daemon_unit_tests)
@@ -39,6 +41,15 @@ tests_unit_test_daemon_op_SOURCES = tests/unit/test_daemon_op.c $(daemon_unit_fi
 tests_unit_test_daemon_op_CPPFLAGS = $(daemon_unit_cppflags)
 tests_unit_test_daemon_op_CFLAGS = $(daemon_unit_cflags)
 tests_unit_test_daemon_op_LDADD = $(daemon_unit_libs)
+
+tests_unit_test_daemon_p2p_SOURCES = tests/unit/test_daemon_p2p.c $(daemon_unit_fixture)
+tests_unit_test_daemon_p2p_CPPFLAGS = $(daemon_unit_cppflags)
+tests_unit_test_daemon_p2p_CFLAGS = $(daemon_unit_cflags)
+tests_unit_test_daemon_p2p_LDADD = $(daemon_unit_libs)
+
+tests_unit_test_entry_SOURCES = tests/unit/test_entry.c
+tests_unit_test_entry_CPPFLAGS = $(daemon_unit_cppflags)
+tests_unit_test_entry_LDADD = $(daemon_unit_libs)
 
 tests_unit_test_host_coll_SOURCES = tests/unit/test_host_coll.c
 tests_unit_test_host_coll_CPPFLAGS = $(daemon_unit_cppflags)
