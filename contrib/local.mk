@@ -3,8 +3,8 @@
 
 dist_systemdsystemunit_DATA = contrib/systemd/rcclxd.socket contrib/systemd/rcclxd-admin.socket
 nodist_systemdsystemunit_DATA = contrib/systemd/rcclxd.service
-rcclxconfdir = $(sysconfdir)/rcclx
-dist_rcclxconf_DATA = contrib/rcclxd.conf
+# Every key with its default, to copy from: an operator's own file is never overwritten.
+dist_doc_DATA += contrib/rcclxd.conf
 
 CLEANFILES += contrib/systemd/rcclxd.service
 EXTRA_DIST += contrib/systemd/rcclxd.service.in contrib/systemd/rcclx.sysusers \

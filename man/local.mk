@@ -9,9 +9,10 @@ dist_man_MANS += \
 	man/rcclxctl.1 \
 	man/rcclxd.8 \
 	man/rcclxd.conf.5
-nodist_man_MANS = $(function_pages)
-CLEANFILES += $(function_pages) man/man3/stamp
-EXTRA_DIST += man/gen-man.py
+dist_man_MANS += $(function_pages)
+EXTRA_DIST += man/gen-man.py man/man3/stamp
+# Releases bring them.
+MAINTAINERCLEANFILES += $(function_pages) man/man3/stamp
 
 $(function_pages): man/man3/stamp
 man/man3/stamp: $(srcdir)/client/rcclx.h $(srcdir)/man/gen-man.py

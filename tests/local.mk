@@ -21,6 +21,7 @@ include tests/unit/client.mk
 include tests/unit/inline.mk
 include tests/integration/local.mk
 endif
+include tests/integration/systemd.mk
 
 # The same tests again, built with sanitizers in a folder of their own.
 sanitized_configure = $(abs_srcdir)/configure --enable-werror CFLAGS='-O1 -g'
@@ -41,11 +42,15 @@ check-tsan:
 check-sanitized:
 	$(MAKE) $(AM_MAKEFLAGS) check TESTS='$(check_PROGRAMS)'
 
-check-model:
-	$(MAKE) $(AM_MAKEFLAGS) check TESTS=tests/model/run.sh
+# Scripts alone need no test programs.
+check_scripts = check-TESTS check_PROGRAMS= check_LTLIBRARIES=
 
-check-lint:
-	$(MAKE) $(AM_MAKEFLAGS) check TESTS='$(lint_tests)'
+check-model: all
+	$(MAKE) $(AM_MAKEFLAGS) tests/model/interleave$(EXEEXT)
+	$(MAKE) $(AM_MAKEFLAGS) $(check_scripts) TESTS='tests/model/run.sh tests/model/interleave$(EXEEXT)'
+
+check-lint: all
+	$(MAKE) $(AM_MAKEFLAGS) $(check_scripts) TESTS='$(lint_tests)'
 
 check-long:
 	RCCLX_LONG=1 $(MAKE) $(AM_MAKEFLAGS) check
