@@ -30,6 +30,7 @@ tests_fault_fail_nth_la_LDFLAGS = $(AM_LDFLAGS) -module -avoid-version -shared \
 	-rpath $(abs_builddir)/tests/fault
 
 integration_tests = \
+	tests/integration/test_align \
 	tests/integration/test_allreduce \
 	tests/integration/test_async \
 	tests/integration/test_barrier \
@@ -57,6 +58,7 @@ TESTS += $(integration_tests)
 integration_libs = libtest_harness.la librx_oracle.la librcclx.la librx_proto.la librx_kernels.la \
 	librx_shm.la $(PROTOBUF_C_LIBS) $(CMOCKA_LIBS) -lpthread -lm
 
+tests_integration_test_align_LDADD = $(integration_libs)
 tests_integration_test_allreduce_LDADD = $(integration_libs)
 tests_integration_test_colls_LDADD = $(integration_libs)
 tests_integration_test_colls_failure_LDADD = $(integration_libs)
