@@ -469,6 +469,30 @@ static void fill_large(struct world *world)
 	}
 }
 
+/* The first ones may be complete already. */
+static bool all_matched(struct client *admin, uint32_t n_pairs)
+{
+	const struct rx_comm_info *info = NULL;
+
+	client_ask(admin, &(struct rx_msg){.type = RX_MSG_ADMIN_COMMS}, RX_MSG_ADMIN_COMMS_REPLY);
+	info = &admin->msg.admin_comms_reply.comms[0];
+	return info->ops_queued + info->ops_done == n_pairs && info->members[0].op[0] == '\0' &&
+	       info->members[1].op[0] == '\0';
+}
+
+static void start_large(struct world *world, uint32_t n_pairs)
+{
+	struct client *admin = client_connect(world->fixture.admin);
+
+	for (uint32_t k = 0; k < n_pairs; k++) {
+		post_recv(world, 1, 0, 0, LARGE / 4);
+		post_send(world, 0, 1, 0, LARGE / 4);
+	}
+	while (!all_matched(admin, n_pairs))
+		sleep_ms(1);
+	client_close(admin);
+}
+
 /* A completion means that the memory is not used any more, for one who has left as well. */
 static void test_leave_while_running(void **state)
 {
@@ -477,23 +501,14 @@ static void test_leave_while_running(void **state)
 
 	world_start_with(world, LARGE);
 	fill_large(world);
-	for (uint32_t k = 0; k < TIMES; k++) {
-		post_send(world, 0, 1, 0, LARGE / 4);
-		post_recv(world, 1, 0, 0, LARGE / 4);
-	}
-	/* The submissions come before the messages that follow them, or everything waits. */
-	client_no_completion(world->clients[2], 2);
+	start_large(world, TIMES);
 	leave(world, 1);
 	leave(world, 0);
 	for (uint32_t k = 0; k < TIMES; k++) {
-		struct rx_cqe cqe = client_reap(world->clients[1]);
-
-		/* Not yet matched when it left: aborted. */
-		assert_true(cqe.result == RX_OK || cqe.result == RX_ERR_ABORTED);
-		if (cqe.result == RX_OK)
-			for (uint64_t at = 0; at < LARGE / 4; at += 1024)
-				assert_int_equal(received(world, 1, at), value(0, at));
-		(void)client_reap(world->clients[0]);
+		expect_from(world, 1, RX_OK, UINT32_MAX);
+		for (uint64_t at = 0; at < LARGE / 4; at += 1024)
+			assert_int_equal(received(world, 1, at), value(0, at));
+		expect_from(world, 0, RX_OK, UINT32_MAX);
 	}
 	post_recv(world, 2, 0, 0, 1);
 	expect_from(world, 2, RX_ERR_PEER_LOST, 0);
@@ -521,25 +536,40 @@ static void test_death_while_running(void **state)
 	}
 }
 
+static void expect_cut_short(struct world *world, uint32_t n_pairs)
+{
+	for (uint32_t k = 0; k < n_pairs; k++) {
+		int32_t result = client_reap(world->clients[1]).result;
+
+		/* Gigabytes are not copied that fast: the last one must have been cut short. */
+		assert_true(result == RX_ERR_ABORTED || (k < n_pairs - 1 && result == RX_OK));
+		result = client_reap(world->clients[0]).result;
+		assert_true(result == RX_OK || result == RX_ERR_ABORTED);
+	}
+}
+
 static void test_abort_while_running(void **state)
 {
 	struct world *world = *state;
 
 	world_start_with(world, LARGE);
 	fill_large(world);
-	for (uint32_t k = 0; k < 16; k++) {
-		post_send(world, 0, 1, 0, LARGE / 4);
-		post_recv(world, 1, 0, 0, LARGE / 4);
-	}
+	start_large(world, 32);
 	abort_comm(world, 2);
-	for (uint32_t k = 0; k < 16; k++) {
-		int32_t result = client_reap(world->clients[1]).result;
+	expect_cut_short(world, 32);
+}
 
-		/* A gigabyte is not copied that fast: the last ones must have been cut short. */
-		assert_true(result == RX_ERR_ABORTED || (k < 15 && result == RX_OK));
-		result = client_reap(world->clients[0]).result;
-		assert_true(result == RX_OK || result == RX_ERR_ABORTED);
-	}
+/* Nobody is left, but the communicator stays until the worker is done. */
+static void test_all_leave_while_running(void **state)
+{
+	struct world *world = *state;
+
+	world_start_with(world, LARGE);
+	fill_large(world);
+	start_large(world, 32);
+	for (uint32_t i = 0; i < N; i++)
+		leave(world, i);
+	expect_cut_short(world, 32);
 }
 
 /* ---- who is late ---- */
@@ -636,6 +666,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_leave_while_running, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_death_while_running, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_abort_while_running, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_all_leave_while_running, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_deadline, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_stall, setup, teardown),
 	};
