@@ -37,6 +37,7 @@ integration_tests = \
 	tests/integration/test_churn \
 	tests/integration/test_colls \
 	tests/integration/test_colls_failure \
+	tests/integration/test_colls_mismatch \
 	tests/integration/test_daemon_death \
 	tests/integration/test_fault \
 	tests/integration/test_fork \
@@ -62,6 +63,7 @@ tests_integration_test_align_LDADD = $(integration_libs)
 tests_integration_test_allreduce_LDADD = $(integration_libs)
 tests_integration_test_colls_LDADD = $(integration_libs)
 tests_integration_test_colls_failure_LDADD = $(integration_libs)
+tests_integration_test_colls_mismatch_LDADD = $(integration_libs)
 tests_integration_test_async_LDADD = $(integration_libs)
 tests_integration_test_barrier_LDADD = $(integration_libs)
 tests_integration_test_churn_LDADD = $(integration_libs)
