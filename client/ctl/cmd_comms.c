@@ -46,6 +46,10 @@ static enum ctl_exit print_comm(const struct rx_comm_info *comm, void *ctx)
 		comm->state, *comm->reason ? " (" : "", comm->reason, *comm->reason ? ")" : "",
 		comm->n_ranks, print_duration(comm->age_ns, age),
 		print_bytes(comm->arena_bytes, arena), comm->ops_done, comm->ops_queued);
+	if (comm->n_cores > 0)
+		printf("  ranks %s on %u cores of one %s, thresholds of epoch %" PRIu64 "\n",
+			comm->cores_shared ? "without a core each" : "with a core each",
+			comm->n_cores, comm->shares, comm->tuning_epoch);
 	late_print(comm, "  ", stdout);
 	if (print_ranks(comm))
 		return CTL_EXIT_OK;
@@ -80,13 +84,16 @@ static enum ctl_exit append_comm(const struct rx_comm_info *comm, void *array)
 	json_t *json = NULL;
 
 	if (late && late_json(comm, late))
-		json = json_pack("{s:I, s:s, s:s, s:s, s:i, s:I, s:I, s:I, s:i, s:I, s:O, s:o}",
+		json = json_pack(
+			"{s:I, s:s, s:s, s:s, s:i, s:I, s:I, s:I, s:i, s:I, s:i, s:b, s:s, "
+			"s:I, s:O, s:o}",
 			"id", (json_int_t)comm->id, "name", comm->name, "state", comm->state,
 			"reason", comm->reason, "n_ranks", (int)comm->n_ranks, "age_ns",
 			(json_int_t)comm->age_ns, "arena_bytes", (json_int_t)comm->arena_bytes,
 			"ops_done", (json_int_t)comm->ops_done, "ops_queued", (int)comm->ops_queued,
-			"stalled_ns", (json_int_t)comm->stalled_ns, "late", late, "ranks",
-			ranks_json(comm));
+			"stalled_ns", (json_int_t)comm->stalled_ns, "cores", (int)comm->n_cores,
+			"cores_shared", comm->cores_shared, "shares", comm->shares, "tuning_epoch",
+			(json_int_t)comm->tuning_epoch, "late", late, "ranks", ranks_json(comm));
 	json_decref(late);
 	/* Takes the object; an absent one is an error. */
 	if (json_array_append_new(array, json) == 0)

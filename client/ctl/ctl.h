@@ -11,17 +11,24 @@ enum ctl_exit {
 	CTL_EXIT_USAGE = 2,
 	CTL_EXIT_NO_DAEMON = 3,
 	CTL_EXIT_DENIED = 4,
+	CTL_EXIT_INTERRUPTED = 130,
 };
 
 struct ctl_options {
 	const char *socket; /* admin socket; NULL: search */
 	bool json;
+	/* The command's name and what follows it; commands of one word have nothing there. */
+	int argc;
+	char **argv;
 };
 
 enum ctl_exit cmd_status(const struct ctl_options *options);
 enum ctl_exit cmd_comms(const struct ctl_options *options);
 enum ctl_exit cmd_clients(const struct ctl_options *options);
 enum ctl_exit cmd_drain(const struct ctl_options *options);
+enum ctl_exit cmd_explain(const struct ctl_options *options);
+enum ctl_exit cmd_topo(const struct ctl_options *options);
+enum ctl_exit cmd_tune(const struct ctl_options *options);
 enum ctl_exit cmd_version(const struct ctl_options *options);
 
 #endif

@@ -8,16 +8,21 @@
 #include <stdio.h>
 #include <string.h>
 
-static const struct {
+static const struct command {
 	const char *name;
 	enum ctl_exit (*run)(const struct ctl_options *options);
+	bool has_args; /* it parses what follows its name itself */
 	const char *help;
 } commands[] = {
-	{"status", cmd_status, "the daemon: state, counters, limits, who keeps others waiting"},
-	{"comms", cmd_comms, "communicators, their ranks, and who is late"},
-	{"clients", cmd_clients, "connected processes and their memory"},
-	{"drain", cmd_drain, "take no new sessions, and end when the last one has gone"},
-	{"version", cmd_version, "versions of this program and of the daemon"},
+	{"status", cmd_status, false,
+		"the daemon: state, counters, limits, who keeps others waiting"},
+	{"comms", cmd_comms, false, "communicators, their ranks, and who is late"},
+	{"clients", cmd_clients, false, "connected processes and their memory"},
+	{"explain", cmd_explain, true, "what serves an operation, and why: explain --help"},
+	{"topo", cmd_topo, false, "the node: packages, NUMA nodes, caches, cores"},
+	{"tune", cmd_tune, true, "measure the thresholds of this machine: tune --help"},
+	{"drain", cmd_drain, false, "take no new sessions, and end when the last one has gone"},
+	{"version", cmd_version, false, "versions of this program and of the daemon"},
 };
 
 static enum ctl_exit help(void)
@@ -44,17 +49,16 @@ static enum ctl_exit usage(const char *what, const char *value)
 	return CTL_EXIT_USAGE;
 }
 
-static enum ctl_exit run(const struct ctl_options *options, const char *name)
+static const struct command *find(const char *name)
 {
-	if (strcmp(name, "help") == 0)
-		return help();
 	for (size_t i = 0; i < RX_ARRAY_SIZE(commands); i++)
 		if (strcmp(name, commands[i].name) == 0)
-			return commands[i].run(options);
-	return usage("unknown command ", name);
+			return &commands[i];
+	return NULL;
 }
 
-int main(int argc, char **argv)
+/* Options up to the first other word, which is argv[optind]. False: it is over, with *status_p. */
+static bool parse(int argc, char **argv, struct ctl_options *options, enum ctl_exit *status_p)
 {
 	static const struct option long_options[] = {
 		{"socket", required_argument, NULL, 's'},
@@ -63,30 +67,55 @@ int main(int argc, char **argv)
 		{"version", no_argument, NULL, 'V'},
 		{NULL, 0, NULL, 0},
 	};
-	struct ctl_options options = {0};
 	int c = 0;
 
-	while ((c = getopt_long(argc, argv, "h", long_options, NULL)) != -1) {
+	optind = 0; /* glibc: start afresh */
+	while ((c = getopt_long(argc, argv, "+h", long_options, NULL)) != -1) {
 		switch (c) {
 		case 's':
-			options.socket = optarg;
+			options->socket = optarg;
 			break;
 		case 'j':
-			options.json = true;
+			options->json = true;
 			break;
 		case 'h':
-			return (int)help();
+			*status_p = help();
+			return false;
 		case 'V':
 			printf("rcclxctl %d.%d.%d\n", RCCLX_VERSION_MAJOR, RCCLX_VERSION_MINOR,
 				RCCLX_VERSION_PATCH);
-			return CTL_EXIT_OK;
+			*status_p = CTL_EXIT_OK;
+			return false;
 		default:
-			return CTL_EXIT_USAGE;
+			*status_p = CTL_EXIT_USAGE;
+			return false;
 		}
 	}
+	return true;
+}
+
+int main(int argc, char **argv)
+{
+	struct ctl_options options = {0};
+	const struct command *command = NULL;
+	enum ctl_exit status = CTL_EXIT_OK;
+
+	if (!parse(argc, argv, &options, &status))
+		return (int)status;
 	if (optind == argc)
 		return (int)usage("name a command", "");
-	if (argc - optind > 1)
-		return (int)usage("one command at a time: ", argv[optind + 1]);
-	return (int)run(&options, argv[optind]);
+	options.argc = argc - optind;
+	options.argv = argv + optind;
+	if (strcmp(options.argv[0], "help") == 0)
+		return (int)help();
+	command = find(options.argv[0]);
+	if (!command)
+		return (int)usage("unknown command ", options.argv[0]);
+	if (!command->has_args) {
+		if (!parse(options.argc, options.argv, &options, &status))
+			return (int)status;
+		if (optind < options.argc)
+			return (int)usage("one command at a time: ", options.argv[optind]);
+	}
+	return (int)command->run(&options);
 }

@@ -19,7 +19,10 @@ enum long_option {
 	OPT_CHECK,
 	OPT_JSON,
 	OPT_PRIVATE,
+	OPT_TUNING_DIR,
 	OPT_IN_PLACE,
+	OPT_ROOT,
+	OPT_TOUCH,
 	OPT_SOCKET,
 	OPT_SEED,
 	OPT_NO_PIN,
@@ -44,7 +47,10 @@ static const struct option long_options[] = {
 	{"check", no_argument, NULL, OPT_CHECK},
 	{"json", no_argument, NULL, OPT_JSON},
 	{"private", no_argument, NULL, OPT_PRIVATE},
+	{"tuning-dir", required_argument, NULL, OPT_TUNING_DIR},
 	{"in-place", no_argument, NULL, OPT_IN_PLACE},
+	{"root", required_argument, NULL, OPT_ROOT},
+	{"touch", no_argument, NULL, OPT_TOUCH},
 	{"socket", required_argument, NULL, OPT_SOCKET},
 	{"seed", required_argument, NULL, OPT_SEED},
 	{"no-pin", no_argument, NULL, OPT_NO_PIN},
@@ -58,10 +64,10 @@ static const struct option long_options[] = {
 
 static void print_help(void)
 {
-	printf("Usage: rcclx-perf COLLECTIVE [OPTIONS]\n"
-	       "Measure a collective of the node's rcclxd. Collectives:");
+	printf("Usage: rcclx-perf COLLECTIVE|all [OPTIONS]\n"
+	       "Measure a collective of the node's rcclxd, or all of them. Collectives:\n ");
 	for (size_t i = 0; perf_coll_at(i); i++)
-		printf(" %s", perf_coll_at(i)->name);
+		printf("%s %s", i == 7 ? "\n " : "", perf_coll_at(i)->name);
 	printf("\n\n"
 	       "  --ranks N                 start N ranks (2; under mpirun, torchrun or srun: the "
 	       "launcher's)\n"
@@ -75,12 +81,15 @@ static void print_help(void)
 	       "  -w, --warmup N            calls before them (5)\n"
 	       "  --memory registered|private  the ranks' buffers (registered)\n"
 	       "  --executor auto|inline|daemon  who does the work (auto)\n"
+	       "  --root RANK               of broadcast, reduce, gather, scatter (0)\n"
 	       "  --in-place                send and receive buffer are the same\n"
+	       "  --touch                   between timed calls write inputs and read results\n"
 	       "  --check                   compare every element of results; exit 1 if any is "
 	       "wrong\n"
 	       "  --seed N                  of the data that is checked (1)\n"
 	       "  --json                    one JSON object per line instead of the table\n"
 	       "  --private                 start a daemon for this run alone\n"
+	       "  --tuning-dir DIR          with --private: its folder of thresholds\n"
 	       "  --socket PATH             the daemon's socket\n"
 	       "  --no-pin                  do not pin ranks to cores\n"
 	       "  --id-file PATH            how ranks of a launcher find each other\n"
@@ -255,6 +264,10 @@ static enum perf_parsed apply_choice(struct perf_options *options, int c, const 
 		return set_u32(&options->n_ranks, arg, 1, RCCLX_MAX_RANKS)
 			       ? PERF_PARSED_RUN
 			       : bad("--ranks", arg, "1 to 64");
+	case OPT_ROOT:
+		return set_u32(&options->root, arg, 0, RCCLX_MAX_RANKS - 1)
+			       ? PERF_PARSED_RUN
+			       : bad("--root", arg, "a rank, 0 to 63");
 	case OPT_TIMEOUT:
 		return set_u32(&options->timeout_s, arg, 1, 1000000)
 			       ? PERF_PARSED_RUN
@@ -287,8 +300,14 @@ static enum perf_parsed apply(struct perf_options *options, int c, const char *a
 	case OPT_PRIVATE:
 		options->private_daemon = true;
 		return PERF_PARSED_RUN;
+	case OPT_TUNING_DIR:
+		options->tuning_dir = arg;
+		return PERF_PARSED_RUN;
 	case OPT_IN_PLACE:
 		options->in_place = true;
+		return PERF_PARSED_RUN;
+	case OPT_TOUCH:
+		options->touch = true;
 		return PERF_PARSED_RUN;
 	case OPT_NO_PIN:
 		options->pin = false;
@@ -315,17 +334,51 @@ static enum perf_parsed apply(struct perf_options *options, int c, const char *a
 static enum perf_parsed take_collective(struct perf_options *options, int n, char **names)
 {
 	if (n != 1) {
-		fprintf(stderr, "rcclx-perf: name one collective; see rcclx-perf --help\n");
+		fprintf(stderr, "rcclx-perf: name one collective, or all; see rcclx-perf --help\n");
 		return PERF_PARSED_BAD;
 	}
-	options->coll = perf_coll_find(names[0]);
+	options->all = strcmp(names[0], "all") == 0;
+	options->coll = options->all ? perf_coll_at(0) : perf_coll_find(names[0]);
 	if (options->coll)
 		return PERF_PARSED_RUN;
-	fprintf(stderr, "rcclx-perf: unknown collective \"%s\"; there are:", names[0]);
+	fprintf(stderr, "rcclx-perf: unknown collective \"%s\"; there are: all", names[0]);
 	for (size_t i = 0; perf_coll_at(i); i++)
 		fprintf(stderr, " %s", perf_coll_at(i)->name);
 	fprintf(stderr, "\n");
 	return PERF_PARSED_BAD;
+}
+
+struct perf_options perf_options_for(const struct perf_options *all, const struct perf_coll *coll)
+{
+	struct perf_options options = *all;
+
+	options.coll = coll;
+	options.in_place = all->in_place && coll->in_place;
+	if (perf_coll_by_daemon(coll))
+		options.executor = RCCLX_EXECUTOR_DAEMON;
+	if (!perf_coll_has_data(coll)) {
+		options.min_bytes = 0;
+		options.max_bytes = 0;
+	}
+	return options;
+}
+
+static enum perf_parsed check_collective(struct perf_options *options)
+{
+	const struct perf_coll *coll = options->coll;
+
+	if (options->all)
+		return PERF_PARSED_RUN;
+	if (options->in_place && !coll->in_place) {
+		fprintf(stderr, "rcclx-perf: %s cannot be in place\n", coll->name);
+		return PERF_PARSED_BAD;
+	}
+	if (options->executor == RCCLX_EXECUTOR_INLINE && perf_coll_by_daemon(coll)) {
+		fprintf(stderr, "rcclx-perf: %s is always executed by the daemon\n", coll->name);
+		return PERF_PARSED_BAD;
+	}
+	*options = perf_options_for(options, coll);
+	return PERF_PARSED_RUN;
 }
 
 static enum perf_parsed check_together(struct perf_options *options)
@@ -340,11 +393,7 @@ static enum perf_parsed check_together(struct perf_options *options)
 				"another: give one of them\n");
 		return PERF_PARSED_BAD;
 	}
-	if (!options->coll->has_data) {
-		options->min_bytes = 0;
-		options->max_bytes = 0;
-	}
-	return PERF_PARSED_RUN;
+	return check_collective(options);
 }
 
 enum perf_parsed perf_options_parse(int argc, char **argv, struct perf_options *options_p)

@@ -21,6 +21,7 @@ struct perf_options {
 	uint32_t timeout_s; /* longest time for one size */
 	uint64_t seed;
 	const char *socket;  /* NULL: librcclx searches */
+	const char *tuning_dir; /* of the private daemon; NULL: none */
 	const char *id_file; /* NULL: chosen from the environment */
 	bool registered;     /* buffers from rcclx_mem_alloc() */
 	bool private_daemon;

@@ -102,7 +102,7 @@ static void remove_files(const struct perf_daemon *daemon)
 
 /* In the child: does not return. */
 static _Noreturn void become_daemon(
-	const char *binary, const struct perf_daemon *daemon, int lifeline)
+	const char *binary, const struct perf_daemon *daemon, const char *tuning_dir, int lifeline)
 {
 	int log = open(daemon->log, O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC, 0600);
 	int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
@@ -118,7 +118,8 @@ static _Noreturn void become_daemon(
 		_exit(126);
 	(void)snprintf(fd, sizeof(fd), "%d", lifeline);
 	(void)execl(binary, "rcclxd", "--private", "--socket", daemon->socket, "--lifeline-fd", fd,
-		"--log-level", "warn", (char *)NULL);
+		"--log-level", "warn", tuning_dir ? "--tuning-dir" : NULL, tuning_dir,
+		(char *)NULL);
 	fprintf(stderr, "cannot execute %s: %m\n", binary);
 	_exit(127);
 }
@@ -167,7 +168,7 @@ static bool await_answer(struct perf_daemon *daemon)
 	return true;
 }
 
-bool perf_daemon_start(struct perf_daemon *daemon)
+bool perf_daemon_start(struct perf_daemon *daemon, const char *tuning_dir)
 {
 	char binary[PATH_MAX + 32] = {0};
 	int ends[2] = {-1, -1};
@@ -181,7 +182,7 @@ bool perf_daemon_start(struct perf_daemon *daemon)
 	}
 	daemon->pid = fork();
 	if (daemon->pid == 0)
-		become_daemon(binary, daemon, ends[0]);
+		become_daemon(binary, daemon, tuning_dir, ends[0]);
 	(void)close(ends[0]);
 	daemon->lifeline = ends[1];
 	if (daemon->pid < 0) {

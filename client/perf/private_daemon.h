@@ -23,12 +23,13 @@ struct perf_daemon {
 
 /**
  * perf_daemon_start() - start $RCCLXD, or the rcclxd of this build or installation
+ * @tuning_dir: its folder of thresholds; NULL: the compiled ones
  *
  * Returns when it answers, at most 5 s later.
  *
  * Return: false when it does not; explained, with what it said, and nothing is left.
  */
-RX_WARN_UNUSED bool perf_daemon_start(struct perf_daemon *daemon);
+RX_WARN_UNUSED bool perf_daemon_start(struct perf_daemon *daemon, const char *tuning_dir);
 
 /** perf_daemon_stop() - end it and remove its files; @show_log: print what it said */
 void perf_daemon_stop(struct perf_daemon *daemon, bool show_log);

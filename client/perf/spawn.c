@@ -198,7 +198,7 @@ int perf_spawn(int argc, char **argv, const struct perf_options *options)
 	(void)sigaddset(&signals, SIGHUP);
 	(void)sigaddset(&signals, SIGCHLD);
 	(void)sigprocmask(SIG_BLOCK, &signals, NULL);
-	if (options->private_daemon && !perf_daemon_start(&daemon))
+	if (options->private_daemon && !perf_daemon_start(&daemon, options->tuning_dir))
 		return PERF_EXIT_FAILED;
 	status = run_crew(
 		argc, argv, options, options->private_daemon ? daemon.socket : NULL, &signals);
