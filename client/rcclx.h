@@ -141,8 +141,9 @@ struct rcclx_connect_config {
 
 /**
  * rcclx_connect() - connect to the node's daemon
- * @socket_path: path of its socket; NULL: $RCCLX_SOCKET, else /run/rcclx/rcclxd.sock, else
- *               $XDG_RUNTIME_DIR/rcclx/rcclxd.sock, the first at which a daemon answers
+ * @socket_path: path of its socket; NULL: $RCCLX_SOCKET and no other where that is set, else
+ *               /run/rcclx/rcclxd.sock, else $XDG_RUNTIME_DIR/rcclx/rcclxd.sock, the first at which
+ *               a daemon answers
  * @config:      NULL: defaults
  * @client_p:    receives the connection; end it with rcclx_disconnect()
  *
