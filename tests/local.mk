@@ -39,8 +39,9 @@ check-tsan:
 	RCCLX_TEST_SLOW=8 $(MAKE) $(AM_MAKEFLAGS) check-sanitized
 
 # What a sanitized build runs: programs only; scripts check the same thing everywhere.
+sanitized_tests = $(check_PROGRAMS)
 check-sanitized:
-	$(MAKE) $(AM_MAKEFLAGS) check TESTS='$(check_PROGRAMS)'
+	$(MAKE) $(AM_MAKEFLAGS) check TESTS='$(sanitized_tests)'
 
 # Scripts alone need no test programs.
 check_scripts = check-TESTS check_PROGRAMS= check_LTLIBRARIES=
@@ -51,6 +52,12 @@ check-model: all
 
 check-lint: all
 	$(MAKE) $(AM_MAKEFLAGS) $(check_scripts) TESTS='$(lint_tests)'
+
+# For distcheck, which comes on top of a check: what shows that nothing is missing in a release.
+quick_tests = $(lint_tests) $(tools_tests) $(filter tests/unit/%,$(check_PROGRAMS))
+
+# For distcheck, which comes on top of a check: what shows that nothing is missing in a release.
+quick_tests = $(lint_tests) $(tools_tests) $(filter tests/unit/%,$(check_PROGRAMS))
 
 check-long:
 	RCCLX_LONG=1 $(MAKE) $(AM_MAKEFLAGS) check
