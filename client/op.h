@@ -65,7 +65,7 @@ void op_parts_add(struct op_parts *parts, struct rcclx_op *op);
 /**
  * op_parts_join() - make one operation of them; @parts is consumed
  * @started: how starting them went; its text is set. The operation will end with it at the latest.
- * Return: RCCLX_OK and *op_p; @started when nothing was started; RCCLX_ERR_NO_MEMORY.
+ * Return: RCCLX_OK and *op_p; @started when nothing was started.
  */
 rcclx_result op_parts_join(struct op_parts *parts, rcclx_result started, struct rcclx_op **op_p);
 

@@ -11,15 +11,28 @@
 #include <stdlib.h>
 
 struct op_parts {
+	struct rcclx_op *handle; /* what the caller gets */
 	uint32_t n;
 	rcclx_result started; /* first error of starting them, with its text */
-	char why[512];
+	char why[ERR_TEXT_BYTES];
 	struct rcclx_op *ops[];
 };
 
 struct op_parts *op_parts_new(uint32_t n_max)
 {
-	return calloc(1, sizeof(struct op_parts) + n_max * sizeof(struct rcclx_op *));
+	struct op_parts *parts =
+		calloc(1, sizeof(struct op_parts) + n_max * sizeof(struct rcclx_op *));
+
+	if (!parts)
+		return NULL;
+	/* Now, because what is started cannot be taken back for lack of memory later. */
+	parts->handle = calloc(1, sizeof(*parts->handle));
+	if (!parts->handle) {
+		free(parts);
+		return NULL;
+	}
+	parts->handle->parts = parts;
+	return parts;
 }
 
 void op_parts_add(struct op_parts *parts, struct rcclx_op *op)
@@ -29,26 +42,19 @@ void op_parts_add(struct op_parts *parts, struct rcclx_op *op)
 
 rcclx_result op_parts_join(struct op_parts *parts, rcclx_result started, struct rcclx_op **op_p)
 {
-	struct rcclx_op *op = NULL;
+	bool alone = parts->n == 1 && started == RCCLX_OK;
 
-	if (started != RCCLX_OK && parts->n == 0) {
+	if (alone || (started != RCCLX_OK && parts->n == 0)) {
+		if (alone)
+			*op_p = parts->ops[0];
+		free(parts->handle);
 		free(parts);
 		return started;
-	}
-	/* What is started cannot be taken back: there has to be something to wait for. */
-	op = parts->n == 1 && started == RCCLX_OK ? parts->ops[0] : calloc(1, sizeof(*op));
-	if (!op)
-		return err_set(RCCLX_ERR_NO_MEMORY, "out of memory for an operation");
-	if (parts->n == 1 && started == RCCLX_OK) {
-		free(parts);
-		*op_p = op;
-		return RCCLX_OK;
 	}
 	parts->started = started;
 	if (started != RCCLX_OK)
 		(void)snprintf(parts->why, sizeof(parts->why), "%s", rcclx_last_error());
-	op->parts = parts;
-	*op_p = op;
+	*op_p = parts->handle;
 	return RCCLX_OK;
 }
 

@@ -21,7 +21,7 @@ struct rcclx_op {
 	/* Of the thread that waits. */
 	bool finished;
 	rcclx_result result;
-	char text[512];
+	char text[ERR_TEXT_BYTES];
 };
 
 /** op_reap() - take the completions that are there, for whomever; is @op complete? */
