@@ -17,7 +17,8 @@ struct rcclx_comm {
 	uint32_t member; /* handle in messages and ring entries */
 	uint64_t comm_id;
 	struct rcclx_unique_id id; /* under which it was formed */
-	uint32_t n_derived;        /* split, duplicated, shrunk: the same on all ranks */
+	uint32_t n_derived;        /* split, duplicated: the same on all ranks */
+	uint32_t n_shrunk;         /* successfully */
 	struct rx_map ctl_map;     /* read-only */
 	struct rx_map arena_map;   /* read-write */
 	struct rx_fabric fabric;

@@ -28,11 +28,11 @@ static uint64_t mix(uint64_t x)
 }
 
 static struct rcclx_unique_id derive_id(
-	struct rcclx_comm *comm, enum derive_kind kind, uint64_t detail)
+	const struct rcclx_comm *comm, enum derive_kind kind, uint32_t number, uint64_t detail)
 {
 	struct rcclx_unique_id id = comm->id;
 	uint64_t words[ID_RANDOM_BYTES / sizeof(uint64_t)];
-	uint64_t told[] = {(uint64_t)kind, comm->n_derived++, detail};
+	uint64_t told[] = {(uint64_t)kind, number, detail};
 
 	memcpy(words, id.bytes + ID_RANDOM_AT, sizeof(words));
 	for (size_t round = 0; round < 2 * RX_ARRAY_SIZE(told); round++) {
@@ -104,7 +104,7 @@ rcclx_result rcclx_comm_split(struct rcclx_comm *comm, int32_t color, int32_t ke
 		r = rcclx_all_gather(comm, &mine, entries, 2, RCCLX_INT32, NULL);
 	if (r != RCCLX_OK)
 		return r;
-	id = derive_id(comm, DERIVE_SPLIT, (uint64_t)(uint32_t)color);
+	id = derive_id(comm, DERIVE_SPLIT, comm->n_derived++, (uint64_t)(uint32_t)color);
 	if (color == RCCLX_NO_COLOR) {
 		*comm_p = NULL;
 		return RCCLX_OK;
@@ -123,7 +123,7 @@ rcclx_result rcclx_comm_duplicate(
 		r = comm_usable(comm);
 	if (r != RCCLX_OK)
 		return r;
-	id = derive_id(comm, DERIVE_DUPLICATE, 0);
+	id = derive_id(comm, DERIVE_DUPLICATE, comm->n_derived++, 0);
 	return rcclx_comm_create(comm->client, &id, comm->n_ranks, comm->rank, config, comm_p);
 }
 
@@ -165,8 +165,14 @@ rcclx_result rcclx_comm_shrink(struct rcclx_comm *comm, const uint32_t *excluded
 		r = survivors(comm, excluded, n_excluded, &mask);
 	if (r != RCCLX_OK)
 		return r;
-	id = derive_id(comm, DERIVE_SHRINK, mask);
+	/*
+	 * Counted apart, and only when it has worked: the failure may have met the survivors on
+	 * different sides of a split, and some of them may have tried to shrink before.
+	 */
+	id = derive_id(comm, DERIVE_SHRINK, comm->n_shrunk, mask);
 	below = mask & ((1ull << comm->rank) - 1);
-	return rcclx_comm_create(comm->client, &id, (uint32_t)__builtin_popcountll(mask),
+	r = rcclx_comm_create(comm->client, &id, (uint32_t)__builtin_popcountll(mask),
 		(uint32_t)__builtin_popcountll(below), config, comm_p);
+	comm->n_shrunk += r == RCCLX_OK;
+	return r;
 }

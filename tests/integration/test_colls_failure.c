@@ -138,9 +138,14 @@ static int pair_close(struct pair *p)
 	return rank_leave(p->ctx, p->coll.comm, p->coll.client);
 }
 
+static void progress_of(struct rank_ctx *ctx, enum progress how_far)
+{
+	atomic_store(&ctx->shared->values[ctx->rank], how_far);
+}
+
 static void progress(struct pair *p, enum progress how_far)
 {
-	atomic_store(&p->ctx->shared->values[p->ctx->rank], how_far);
+	progress_of(p->ctx, how_far);
 }
 
 static int check_within(struct rank_ctx *ctx, uint64_t ms)
@@ -419,6 +424,56 @@ static void test_stopped(void **state)
 	}
 }
 
+/* ---- survivors that the death met at different points ---- */
+
+/*
+ * Rank 0 has tried to duplicate the communicator twice, rank 2 has tried to shrink it before rank 0
+ * came: still they find each other.
+ */
+static int rank_shrink_late(struct rank_ctx *ctx)
+{
+	struct rcclx_comm_config config = RCCLX_COMM_CONFIG_INIT;
+	struct rcclx_client *client = NULL;
+	struct rcclx_comm *comm = NULL;
+	struct rcclx_comm *rest = NULL;
+	int32_t x = (int32_t)ctx->rank;
+
+	config.form_timeout_ns = 200000000;
+	RANK_DO(rank_connect(ctx, &client));
+	RANK_DO(rank_comm(ctx, client, 0, &comm));
+	for (uint32_t i = 0; i < 2 && ctx->rank == 0; i++)
+		RANK_RESULT(ctx, rcclx_comm_duplicate(comm, &config, &rest), RCCLX_ERR_TIMEOUT);
+	progress_of(ctx, READY);
+	if (ctx->rank == 1)
+		test_sleep_ms(20000);
+	RANK_RESULT(ctx, rcclx_barrier(comm, NULL), RCCLX_ERR_PEER_LOST);
+	if (ctx->rank == 2) {
+		RANK_RESULT(
+			ctx, rcclx_comm_shrink(comm, NULL, 0, &config, &rest), RCCLX_ERR_TIMEOUT);
+		flag_set(ctx->shared, FLAG_GO, 1);
+	}
+	RANK_CHECK(ctx, flag_wait(ctx->shared, FLAG_GO, 1, 10000), "rank 2 does not come");
+	for (uint32_t round = 0; round < 2; round++) {
+		RANK_OK(ctx, rcclx_comm_shrink(comm, NULL, 0, NULL, &rest));
+		RANK_OK(ctx, rcclx_all_reduce(rest, &x, &x, 1, RCCLX_INT32, RCCLX_SUM, NULL));
+		RANK_OK(ctx, rcclx_comm_destroy(rest));
+	}
+	RANK_CHECK(ctx, x == 4, "sum is %d", x);
+	return rank_leave(ctx, comm, client);
+}
+
+static void test_shrink_late(void **state)
+{
+	struct node *node = node_start(NULL);
+	struct world *world = world_start(node, 3, rank_shrink_late, NULL);
+
+	(void)state;
+	wait_for(world, READY);
+	world_kill(world, 1, SIGKILL);
+	world_join(world);
+	node_stop(node);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -428,6 +483,7 @@ int main(void)
 		HARNESS_TEST(test_daemon_killed),
 		HARNESS_TEST(test_late),
 		HARNESS_TEST(test_stopped),
+		HARNESS_TEST(test_shrink_late),
 	};
 
 	return HARNESS_RUN("colls_failure", tests);
