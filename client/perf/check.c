@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "check.h"
 
+#include "colls.h"
 #include "../../kernels/coll_types.h"
 #include "../../kernels/host/reduce.h"
 
@@ -92,9 +93,11 @@ uint64_t perf_data_scalar(const struct perf_data *data, uint32_t rank)
 }
 
 bool perf_fold_init(struct perf_fold *fold, const struct perf_data *data, uint32_t op,
-	uint32_t n_ranks, uint32_t rank)
+	const struct perf_coll *coll, const struct perf_layout *layout)
 {
-	*fold = (struct perf_fold){.data = *data, .op = op, .n_ranks = n_ranks, .rank = rank};
+	uint32_t n_ranks = layout->n_ranks;
+
+	*fold = (struct perf_fold){.data = *data, .op = op, .coll = coll, .layout = layout};
 	for (uint32_t r = 0; r < n_ranks; r++)
 		fold->scalars[r] = perf_data_scalar(data, r);
 	fold->blocks = calloc((size_t)n_ranks * PERF_FOLD_BLOCK, ELEM_MAX);
@@ -109,20 +112,21 @@ void perf_fold_deinit(struct perf_fold *fold)
 
 void perf_fold_all(struct perf_fold *fold, uint64_t first, uint64_t count, void *out)
 {
+	uint32_t n_ranks = fold->layout->n_ranks;
 	const void *src[RX_MAX_RANKS] = {NULL};
 	struct rx_reduce_args args = {
 		.src = src,
-		.n_src = fold->n_ranks,
+		.n_src = n_ranks,
 		.dst = &out,
 		.n_dst = 1,
 		.count = count,
 		.dtype = (uint8_t)fold->data.dtype,
 		.op = (uint8_t)fold->op,
-		.n_avg = fold->n_ranks,
+		.n_avg = n_ranks,
 		.scalars = fold->op == RX_PREMUL_SUM ? fold->scalars : NULL,
 	};
 
-	for (uint32_t r = 0; r < fold->n_ranks; r++) {
+	for (uint32_t r = 0; r < n_ranks; r++) {
 		uint8_t *block = fold->blocks + (size_t)r * PERF_FOLD_BLOCK * ELEM_MAX;
 
 		perf_data_fill(&fold->data, r, first, count, block);
@@ -131,18 +135,82 @@ void perf_fold_all(struct perf_fold *fold, uint64_t first, uint64_t count, void 
 	rx_reduce_with(RX_ISA_SCALAR, &args);
 }
 
-uint64_t perf_count_wrong(
-	struct perf_fold *fold, perf_expect_fn expect, const void *result, uint64_t count)
+void perf_expect_folded_block(struct perf_fold *fold, uint64_t first, uint64_t count, void *out)
+{
+	perf_fold_all(fold, fold->layout->displs[fold->layout->rank] + first, count, out);
+}
+
+typedef uint64_t (*sent_at_fn)(
+	const struct perf_coll *coll, const struct perf_layout *layout, uint32_t sender);
+
+/* What of the blocks behind each other lies in [first, first + count); sent_at() says where they
+ * come from in the senders' messages. */
+static void expect_blocks(
+	struct perf_fold *fold, uint64_t first, uint64_t count, void *out, sent_at_fn sent_at)
+{
+	const struct perf_layout *layout = fold->layout;
+	uint32_t size = rx_dtype_size(fold->data.dtype);
+
+	for (uint32_t r = 0; r < layout->n_ranks; r++) {
+		uint64_t begin = rx_max_u64(first, layout->displs[r]);
+		uint64_t end = rx_min_u64(first + count, layout->displs[r] + layout->counts[r]);
+
+		if (begin >= end)
+			continue;
+		perf_data_fill(&fold->data, r,
+			sent_at(fold->coll, layout, r) + begin - layout->displs[r], end - begin,
+			(uint8_t *)out + (begin - first) * size);
+	}
+}
+
+static uint64_t at_start(const struct perf_coll *coll RX_UNUSED,
+	const struct perf_layout *layout RX_UNUSED, uint32_t sender RX_UNUSED)
+{
+	return 0;
+}
+
+void perf_expect_gathered(struct perf_fold *fold, uint64_t first, uint64_t count, void *out)
+{
+	expect_blocks(fold, first, count, out, at_start);
+}
+
+void perf_expect_exchanged(struct perf_fold *fold, uint64_t first, uint64_t count, void *out)
+{
+	expect_blocks(fold, first, count, out, perf_layout_sent_at);
+}
+
+void perf_expect_roots(struct perf_fold *fold, uint64_t first, uint64_t count, void *out)
+{
+	perf_data_fill(&fold->data, fold->layout->root, first, count, out);
+}
+
+void perf_expect_roots_block(struct perf_fold *fold, uint64_t first, uint64_t count, void *out)
+{
+	const struct perf_layout *layout = fold->layout;
+
+	perf_data_fill(&fold->data, layout->root, layout->displs[layout->rank] + first, count, out);
+}
+
+void perf_expect_neighbours(struct perf_fold *fold, uint64_t first, uint64_t count, void *out)
+{
+	const struct perf_layout *layout = fold->layout;
+
+	perf_data_fill(&fold->data, (layout->rank + layout->n_ranks - 1) % layout->n_ranks, first,
+		count, out);
+}
+
+uint64_t perf_count_wrong(struct perf_fold *fold, const void *result)
 {
 	_Alignas(64) uint8_t expected[PERF_FOLD_BLOCK * ELEM_MAX] = {0};
 	uint32_t size = rx_dtype_size(fold->data.dtype);
+	uint64_t count = fold->layout->recv;
 	const uint8_t *got = result;
 	uint64_t n_wrong = 0;
 
 	for (uint64_t first = 0; first < count; first += PERF_FOLD_BLOCK) {
 		uint64_t n = rx_min_u64(PERF_FOLD_BLOCK, count - first);
 
-		expect(fold, first, n, expected);
+		fold->coll->expect(fold, first, n, expected);
 		if (memcmp(got + first * size, expected, n * size) == 0)
 			continue;
 		for (uint64_t i = 0; i < n; i++)

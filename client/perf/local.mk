@@ -10,6 +10,8 @@ perf_parts = \
 	client/perf/colls.h \
 	client/perf/id_file.c \
 	client/perf/id_file.h \
+	client/perf/layout.c \
+	client/perf/layout.h \
 	client/perf/measure.c \
 	client/perf/measure.h \
 	client/perf/options.c \
@@ -28,6 +30,8 @@ client_perf_rcclx_perf_SOURCES = \
 	client/perf/rank.h \
 	client/perf/spawn.c \
 	client/perf/spawn.h \
+	client/perf/sweep.c \
+	client/perf/sweep.h \
 	client/perf/watchdog.c \
 	client/perf/watchdog.h
 client_perf_rcclx_perf_CPPFLAGS = $(AM_CPPFLAGS) -DRCCLX_SBINDIR='"$(sbindir)"'

@@ -38,13 +38,37 @@ uint32_t perf_iterations(double us_per_call)
 	return n <= ITERATIONS_MIN ? ITERATIONS_MIN : (uint32_t)n;
 }
 
+/* One byte of each line moves the line as well as all of them would. Atomics, because the compiler
+ * must not see that nothing changes. */
+static void touch_lines(uint8_t *buffer, uint64_t bytes, bool write)
+{
+	for (uint64_t i = 0; i < bytes; i += RX_CACHE_LINE) {
+		uint8_t byte = __atomic_load_n(&buffer[i], __ATOMIC_RELAXED);
+
+		if (write)
+			__atomic_store_n(&buffer[i], byte, __ATOMIC_RELAXED);
+	}
+}
+
+/* As a program leaves the caches: it has read the last result and made the next input. */
+static rcclx_result touch(const struct perf_call *call)
+{
+	uint32_t size = rx_dtype_size(call->dtype);
+
+	touch_lines(call->recv, call->layout->recv * size, false);
+	touch_lines(call->send, call->layout->send * size, true);
+	return rcclx_barrier(call->comm, NULL);
+}
+
 static rcclx_result time_calls(
 	const struct perf_coll *coll, const struct perf_call *call, double *us, uint32_t n)
 {
 	for (uint32_t i = 0; i < n; i++) {
+		rcclx_result result = call->touch ? touch(call) : RCCLX_OK;
 		uint64_t start_ns = rx_now_ns();
-		rcclx_result result = coll->run(call);
 
+		if (result == RCCLX_OK)
+			result = coll->run(call);
 		us[i] = (double)(rx_now_ns() - start_ns) / 1e3;
 		if (result != RCCLX_OK)
 			return result;

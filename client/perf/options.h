@@ -9,24 +9,27 @@ struct perf_coll;
 
 struct perf_options {
 	const struct perf_coll *coll;
+	bool all;         /* every collective in turn, as each allows; coll is the first */
 	uint32_t n_ranks; /* 0: not given */
 	uint64_t min_bytes;
 	uint64_t max_bytes;
-	uint64_t factor;       /* >= 2 */
-	uint32_t dtype;        /* enum rx_dtype */
-	uint32_t op;           /* enum rx_redop */
+	uint64_t factor; /* >= 2 */
+	uint32_t dtype;  /* enum rx_dtype */
+	uint32_t op;     /* enum rx_redop */
+	uint32_t root;
 	uint32_t n_iterations; /* 0: as many as fit the time for one size */
 	uint32_t n_warmup;
 	uint32_t executor;  /* RCCLX_EXECUTOR_* */
 	uint32_t timeout_s; /* longest time for one size */
 	uint64_t seed;
-	const char *socket;  /* NULL: librcclx searches */
+	const char *socket;     /* NULL: librcclx searches */
 	const char *tuning_dir; /* of the private daemon; NULL: none */
-	const char *id_file; /* NULL: chosen from the environment */
-	bool registered;     /* buffers from rcclx_mem_alloc() */
+	const char *id_file;    /* NULL: chosen from the environment */
+	bool registered;        /* buffers from rcclx_mem_alloc() */
 	bool private_daemon;
 	bool in_place;
 	bool check;
+	bool touch; /* write inputs and read results between timed calls */
 	bool json;
 	bool pin;
 	/* Set by the launching process for the ranks that it starts. */
@@ -50,6 +53,9 @@ RX_WARN_UNUSED bool perf_parse_size(const char *text, uint64_t *bytes_p);
 /** perf_parse_number() - decimal number in [min, max]; false if it is none */
 RX_WARN_UNUSED bool perf_parse_number(
 	const char *text, uint64_t min, uint64_t max, uint64_t *number_p);
+
+/** perf_options_for() - of @all, those of @coll: what it does not have is left out */
+struct perf_options perf_options_for(const struct perf_options *all, const struct perf_coll *coll);
 
 /** perf_next_bytes() - size after @bytes: times the factor, from 0 to one element; saturates */
 uint64_t perf_next_bytes(const struct perf_options *options, uint64_t bytes);

@@ -16,8 +16,19 @@
 
 #define DEFAULT_RANKS 2u
 
+static bool root_exists(const struct perf_options *options, uint32_t n_ranks)
+{
+	if (options->root < n_ranks)
+		return true;
+	fprintf(stderr, "rcclx-perf: --root %u: there are %u ranks, from 0 on\n", options->root,
+		n_ranks);
+	return false;
+}
+
 static int run_under_launcher(const struct perf_options *options, const struct perf_place *place)
 {
+	if (!root_exists(options, place->n_ranks))
+		return PERF_EXIT_USAGE;
 	if (!options->private_daemon)
 		return (int)perf_rank_run(options, place);
 	fprintf(stderr,
@@ -46,6 +57,8 @@ static int run(int argc, char **argv, struct perf_options *options)
 		options->n_ranks = DEFAULT_RANKS;
 		place.n_ranks = DEFAULT_RANKS;
 	}
+	if (!root_exists(options, options->n_ranks))
+		return PERF_EXIT_USAGE;
 	return options->spawned ? (int)perf_rank_run(options, &place)
 				: perf_spawn(argc, argv, options);
 }

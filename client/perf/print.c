@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "print.h"
 
+#include "../../kernels/coll_extent.h"
 #include "../../kernels/coll_plan.h"
 #include "../../kernels/coll_types.h"
 
@@ -21,14 +22,14 @@ const char *perf_executor_name(const struct perf_options *options)
 }
 
 const char *perf_algorithm_name(
-	const struct perf_options *options, uint32_t n_ranks, uint64_t count)
+	const struct perf_options *options, uint32_t n_ranks, uint64_t largest)
 {
 	struct rx_plan_query query = {
 		.coll = options->coll->coll,
 		.dtype = options->dtype,
 		.op = options->op,
 		.n_ranks = n_ranks,
-		.count = count,
+		.count = largest,
 		.registered = options->registered,
 		.cores_shared = (long)n_ranks > sysconf(_SC_NPROCESSORS_ONLN),
 	};
@@ -36,9 +37,17 @@ const char *perf_algorithm_name(
 
 	if (options->executor == RCCLX_EXECUTOR_DAEMON)
 		return "daemon";
-	/* The compiled-in thresholds, which the daemon gives to every communicator. */
+	/* The compiled-in ones. A daemon may have others; rcclxctl explain asks it. */
 	thresholds = rx_tuning_for(rx_tuning_default(), query.coll, n_ranks);
 	return rx_algorithm_name(rx_plan_make(&query, thresholds).algorithm);
+}
+
+static void print_columns(void)
+{
+	printf("#%11s %12s %8s %10s %10s %10s %10s %8s %8s %8s\n", "size", "count", "type", "redop",
+		"time", "p50", "p99", "algbw", "busbw", "#wrong");
+	printf("#%11s %12s %8s %10s %10s %10s %10s %8s %8s %8s\n", "(B)", "(elements)", "", "",
+		"(us)", "(us)", "(us)", "(GB/s)", "(GB/s)", "");
 }
 
 void perf_print_header(
@@ -47,11 +56,14 @@ void perf_print_header(
 	if (options->json)
 		return;
 	printf("# rcclx-perf %d.%d.%d %s: nRanks %u minBytes %" PRIu64 " maxBytes %" PRIu64
-	       " factor %" PRIu64 " warmup %u executor %s memory %s%s\n#\n# Using cores\n",
+	       " factor %" PRIu64 " warmup %u executor %s memory %s%s%s",
 		RCCLX_VERSION_MAJOR, RCCLX_VERSION_MINOR, RCCLX_VERSION_PATCH, options->coll->name,
 		n_ranks, options->min_bytes, options->max_bytes, options->factor, options->n_warmup,
 		perf_executor_name(options), options->registered ? "registered" : "private",
-		options->in_place ? " in-place" : "");
+		options->in_place ? " in-place" : "", options->touch ? " touched" : "");
+	if (rx_coll_has_root(options->coll->coll))
+		printf(" root %u", options->root);
+	printf("\n#\n# Using cores\n");
 	for (uint32_t r = 0; r < n_ranks; r++) {
 		printf("#  Rank %2u Pid %7u on core ", r, seats[r].pid);
 		if (seats[r].core < 0)
@@ -59,10 +71,8 @@ void perf_print_header(
 		else
 			printf("%d\n", seats[r].core);
 	}
-	printf("#\n# Bandwidths are those of the median call (p50)\n#\n#%11s %12s %8s %10s %10s %10s %10s %8s %8s %8s\n",
-		"size", "count", "type", "redop", "time", "p50", "p99", "algbw", "busbw", "#wrong");
-	printf("#%11s %12s %8s %10s %10s %10s %10s %8s %8s %8s\n", "(B)", "(elements)", "", "",
-		"(us)", "(us)", "(us)", "(GB/s)", "(GB/s)", "");
+	printf("#\n# Bandwidths are those of the median call (p50)\n#\n");
+	print_columns();
 	(void)fflush(stdout);
 }
 
@@ -75,11 +85,17 @@ static void print_json(const struct perf_options *options, const struct perf_row
 	       ", \"dtype\": \"%s\", \"op\": \"%s\", \"ranks\": %u, \"executor\": \"%s\", "
 	       "\"algorithm\": \"%s\", \"memory\": \"%s\", ",
 		coll->name, row->bytes, row->count,
-		coll->has_data ? rx_dtype_name(options->dtype) : "none",
-		coll->has_op ? rx_redop_name(options->op) : "none", n_ranks,
-		perf_executor_name(options), perf_algorithm_name(options, n_ranks, row->count),
+		perf_coll_has_data(coll) ? rx_dtype_name(options->dtype) : "none",
+		rx_coll_reduces(coll->coll) ? rx_redop_name(options->op) : "none", n_ranks,
+		perf_executor_name(options), perf_algorithm_name(options, n_ranks, row->largest),
 		options->registered ? "registered" : "private");
-	printf("\"time_us_p50\": %.2f, \"time_us_p99\": %.2f, \"algbw_gbs\": %.4f, \"busbw_gbs\": "
+	printf("\"in_place\": %s, \"touch\": %s, \"root\": ", options->in_place ? "true" : "false",
+		options->touch ? "true" : "false");
+	if (rx_coll_has_root(coll->coll))
+		printf("%u, ", options->root);
+	else
+		printf("null, ");
+	printf("\"time_us_p50\": %.3f, \"time_us_p99\": %.3f, \"algbw_gbs\": %.4f, \"busbw_gbs\": "
 	       "%.4f, ",
 		row->times.p50_us, row->times.p99_us, perf_algbw(row), busbw);
 	if (row->checked)
@@ -93,9 +109,9 @@ static void print_line(const struct perf_options *options, const struct perf_row
 	const struct perf_coll *coll = options->coll;
 
 	printf("%12" PRIu64 " %12" PRIu64 " %8s %10s %10.2f %10.2f %10.2f %8.2f %8.2f ", row->bytes,
-		row->count, coll->has_data ? rx_dtype_name(options->dtype) : "none",
-		coll->has_op ? rx_redop_name(options->op) : "none", row->times.mean_us,
-		row->times.p50_us, row->times.p99_us, perf_algbw(row), busbw);
+		row->count, perf_coll_has_data(coll) ? rx_dtype_name(options->dtype) : "none",
+		rx_coll_reduces(coll->coll) ? rx_redop_name(options->op) : "none",
+		row->times.mean_us, row->times.p50_us, row->times.p99_us, perf_algbw(row), busbw);
 	if (row->checked)
 		printf("%8" PRIu64 "\n", row->n_wrong);
 	else
@@ -114,14 +130,56 @@ void perf_print_row(
 	(void)fflush(stdout);
 }
 
-void perf_print_footer(const struct perf_options *options, uint64_t n_wrong, double mean_busbw)
+void perf_total_add(struct perf_total *total, const struct perf_row *row, uint32_t n_ranks)
+{
+	double busbw = perf_algbw(row) * total->coll->bus_factor(n_ranks);
+
+	if (total->n_rows++ == 0) {
+		total->smallest_bytes = row->bytes;
+		total->smallest_us = row->times.p50_us;
+	}
+	total->busbw_sum += busbw;
+	if (busbw > total->busbw_best)
+		total->busbw_best = busbw;
+	total->n_wrong += row->n_wrong;
+}
+
+void perf_print_footer(const struct perf_options *options, const struct perf_total *total)
+{
+	if (options->json || !perf_coll_has_data(total->coll))
+		return;
+	if (options->check)
+		printf("# Wrong elements    : %" PRIu64 " %s\n", total->n_wrong,
+			total->n_wrong ? "FAILED" : "OK");
+	printf("# Avg bus bandwidth : %.4f GB/s\n", total->busbw_sum / total->n_rows);
+	(void)fflush(stdout);
+}
+
+static void print_total(const struct perf_total *total, bool checked)
+{
+	printf("#%19s ", total->coll->name);
+	if (perf_coll_has_data(total->coll))
+		printf("%12.2f ", total->busbw_best);
+	else
+		printf("%12s ", "-");
+	printf("%12" PRIu64 " %10.2f ", total->smallest_bytes, total->smallest_us);
+	/* Nothing is compared where there is no data. */
+	if (checked && perf_coll_has_data(total->coll))
+		printf("%8" PRIu64 "\n", total->n_wrong);
+	else
+		printf("%8s\n", "N/A");
+}
+
+void perf_print_summary(const struct perf_options *options, const struct perf_total *totals,
+	uint32_t n, uint32_t n_ranks)
 {
 	if (options->json)
 		return;
-	if (options->check)
-		printf("# Wrong elements    : %" PRIu64 " %s\n", n_wrong,
-			n_wrong ? "FAILED" : "OK");
-	if (options->coll->has_data)
-		printf("# Avg bus bandwidth : %.4f GB/s\n", mean_busbw);
+	printf("#\n# Summary: %u ranks, %s memory\n#%19s %12s %12s %10s %8s\n#%19s %12s %12s %10s "
+	       "%8s\n",
+		n_ranks, options->registered ? "registered" : "private", "collective", "best busbw",
+		"smallest", "p50", "#wrong", "", "(GB/s)", "(B)", "(us)", "");
+	for (uint32_t i = 0; i < n; i++)
+		print_total(&totals[i], options->check);
 	(void)fflush(stdout);
 }

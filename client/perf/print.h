@@ -9,6 +9,7 @@
 struct perf_row {
 	uint64_t bytes;
 	uint64_t count;
+	uint64_t largest; /* block or message, elements */
 	struct perf_times times;
 	bool checked;
 	uint64_t n_wrong; /* elements, on all ranks together */
@@ -30,9 +31,9 @@ double perf_algbw(const struct perf_row *row);
 /** perf_executor_name() - who does the work of the measured, blocking calls */
 const char *perf_executor_name(const struct perf_options *options);
 
-/** perf_algorithm_name() - what the library chooses for @count elements */
+/** perf_algorithm_name() - what the library chooses for messages or blocks of @largest elements */
 const char *perf_algorithm_name(
-	const struct perf_options *options, uint32_t n_ranks, uint64_t count);
+	const struct perf_options *options, uint32_t n_ranks, uint64_t largest);
 
 /** perf_print_header() - lines before the table; nothing for JSON */
 void perf_print_header(
@@ -42,7 +43,25 @@ void perf_print_header(
 void perf_print_row(
 	const struct perf_options *options, const struct perf_row *row, uint32_t n_ranks);
 
+/* What one collective's sizes amount to. */
+struct perf_total {
+	const struct perf_coll *coll;
+	uint32_t n_rows;
+	double busbw_sum;
+	double busbw_best;
+	uint64_t smallest_bytes;
+	double smallest_us; /* p50 */
+	uint64_t n_wrong;
+};
+
+/** perf_total_add() - one more size */
+void perf_total_add(struct perf_total *total, const struct perf_row *row, uint32_t n_ranks);
+
 /** perf_print_footer() - wrong elements and mean bus bandwidth; nothing for JSON */
-void perf_print_footer(const struct perf_options *options, uint64_t n_wrong, double mean_busbw);
+void perf_print_footer(const struct perf_options *options, const struct perf_total *total);
+
+/** perf_print_summary() - one line per collective; nothing for JSON */
+void perf_print_summary(const struct perf_options *options, const struct perf_total *totals,
+	uint32_t n, uint32_t n_ranks);
 
 #endif

@@ -12,6 +12,7 @@
 #include "../../client/perf/check.h"
 #include "../../client/perf/colls.h"
 #include "../../client/perf/id_file.h"
+#include "../../client/perf/layout.h"
 #include "../../client/perf/measure.h"
 #include "../../client/perf/options.h"
 #include "../../client/perf/place.h"
@@ -75,6 +76,8 @@ static void options_defaults(void **state)
 	assert_int_equal(options.n_ranks, 0);
 	assert_true(options.registered && options.pin);
 	assert_false(options.check || options.json || options.in_place || options.spawned);
+	assert_false(options.all || options.touch);
+	assert_int_equal(options.root, 0);
 }
 
 static void options_all(void **state)
@@ -109,6 +112,32 @@ static void options_all(void **state)
 	assert_int_equal(options.rank, 3);
 	assert_int_equal(options.id_fd, 7);
 	assert_int_equal(options.max_bytes, 0);
+	assert_int_equal(parse("broadcast --root 3 --touch", &options), PERF_PARSED_RUN);
+	assert_int_equal(options.root, 3);
+	assert_true(options.touch);
+	assert_int_equal(parse("send_recv", &options), PERF_PARSED_RUN);
+	assert_int_equal(options.executor, RCCLX_EXECUTOR_DAEMON);
+}
+
+/* What some collectives do not have is refused for one, and left out for those in "all". */
+static void options_for_all(void **state)
+{
+	struct perf_options all, options;
+
+	(void)state;
+	assert_int_equal(parse("all --in-place --executor inline -e 64", &all), PERF_PARSED_RUN);
+	assert_true(all.all && all.in_place);
+	options = perf_options_for(&all, perf_coll_find("all_to_all_v"));
+	assert_false(options.in_place);
+	assert_int_equal(options.executor, RCCLX_EXECUTOR_INLINE);
+	assert_int_equal(options.max_bytes, 64);
+	options = perf_options_for(&all, perf_coll_find("send_recv"));
+	assert_int_equal(options.executor, RCCLX_EXECUTOR_DAEMON);
+	options = perf_options_for(&all, perf_coll_find("barrier"));
+	assert_int_equal(options.max_bytes, 0);
+	options = perf_options_for(&all, perf_coll_find("gather"));
+	assert_true(options.in_place);
+	assert_string_equal(options.coll->name, "gather");
 }
 
 static void options_refused(void **state)
@@ -119,7 +148,8 @@ static void options_refused(void **state)
 		"all_reduce --memory none", "all_reduce --executor gpu", "all_reduce --bogus",
 		"all_reduce -b 2 -e 1", "all_reduce --private --socket /x",
 		"all_reduce --spawned 64:3", "all_reduce --spawned 1:3x", "all_reduce --seed -1",
-		"all_reduce --timeout 0"};
+		"all_reduce --timeout 0", "broadcast --root 64", "all_to_all --in-place",
+		"send_recv --in-place", "send_recv --executor inline", "all barrier", "send"};
 	struct perf_options options;
 
 	(void)state;
@@ -238,13 +268,108 @@ static void statistics(void **state)
 
 static void bandwidth(void **state)
 {
+	static const struct {
+		const char *name;
+		double of_4;
+	} factors[] = {{"all_reduce", 1.5}, {"all_gather", 0.75}, {"reduce_scatter", 0.75},
+		{"all_to_all", 0.75}, {"broadcast", 1}, {"reduce", 1}, {"gather", 0.75},
+		{"scatter", 0.75}, {"send_recv", 1}, {"all_gather_v", 0.75},
+		{"reduce_scatter_v", 0.75}, {"all_to_all_v", 0.75}, {"barrier", 0}};
 	struct perf_row row = {.bytes = 1000000, .times = {.mean_us = 900, .p50_us = 500}};
-	const struct perf_coll *coll = perf_coll_find("all_reduce");
 
 	(void)state;
 	assert_true(perf_algbw(&row) > 1.999 && perf_algbw(&row) < 2.001);
-	assert_true(coll->bus_factor(1) < 0.001);
-	assert_true(coll->bus_factor(4) > 1.499 && coll->bus_factor(4) < 1.501);
+	for (size_t i = 0; i < RX_ARRAY_SIZE(factors); i++) {
+		const struct perf_coll *coll = perf_coll_find(factors[i].name);
+
+		assert_non_null(coll);
+		assert_ptr_equal(coll, perf_coll_at(i));
+		assert_true(coll->bus_factor(4) > factors[i].of_4 - 0.001 &&
+			    coll->bus_factor(4) < factors[i].of_4 + 0.001);
+	}
+	assert_null(perf_coll_at(RX_ARRAY_SIZE(factors)));
+	assert_true(perf_coll_find("all_reduce")->bus_factor(1) < 0.001);
+}
+
+static void totals(void **state)
+{
+	struct perf_total total = {.coll = perf_coll_find("all_gather")};
+	struct perf_row rows[] = {{.bytes = 8, .times = {.p50_us = 2}, .n_wrong = 3},
+		{.bytes = 1000000, .times = {.p50_us = 500}},
+		{.bytes = 2000000, .times = {.p50_us = 4000}, .n_wrong = 1}};
+
+	(void)state;
+	for (size_t i = 0; i < RX_ARRAY_SIZE(rows); i++)
+		perf_total_add(&total, &rows[i], 2);
+	assert_int_equal(total.n_rows, 3);
+	assert_int_equal(total.n_wrong, 4);
+	assert_int_equal(total.smallest_bytes, 8);
+	assert_true(total.smallest_us > 1.999 && total.smallest_us < 2.001);
+	assert_true(total.busbw_best > 0.999 && total.busbw_best < 1.001);
+	assert_true(total.busbw_sum > 1.251 && total.busbw_sum < 1.253);
+}
+
+static void layouts_of_sizes(void **state)
+{
+	struct perf_layout layout;
+
+	(void)state;
+	layout = perf_layout_make(perf_coll_find("all_reduce"), 17, 3, 1, 0);
+	assert_int_equal(layout.count, 17);
+	assert_int_equal(layout.size, 17);
+	assert_int_equal(layout.send, 17);
+	assert_int_equal(layout.recv, 17);
+	layout = perf_layout_make(perf_coll_find("all_gather"), 17, 3, 1, 0);
+	assert_int_equal(layout.count, 5);
+	assert_int_equal(layout.size, 15);
+	assert_int_equal(layout.send, 5);
+	assert_int_equal(layout.recv, 15);
+	assert_int_equal(layout.send_at, 5);
+	assert_int_equal(layout.recv_at, 0);
+	layout = perf_layout_make(perf_coll_find("reduce"), 17, 3, 1, 2);
+	assert_int_equal(layout.send, 17);
+	assert_int_equal(layout.recv, 0);
+	layout = perf_layout_make(perf_coll_find("scatter"), 17, 3, 2, 2);
+	assert_int_equal(layout.send, 15);
+	assert_int_equal(layout.recv, 5);
+	assert_int_equal(layout.recv_at, 10);
+	/* 1, 2 and 3 parts of 6. */
+	layout = perf_layout_make(perf_coll_find("reduce_scatter_v"), 60, 3, 2, 0);
+	assert_int_equal(layout.count, 20);
+	assert_int_equal(layout.largest, 30);
+	assert_int_equal(layout.counts[0], 10);
+	assert_int_equal(layout.counts[1], 20);
+	assert_int_equal(layout.recv, 30);
+	assert_int_equal(layout.recv_at, 30);
+	layout = perf_layout_make(perf_coll_find("barrier"), 60, 3, 2, 0);
+	assert_int_equal(layout.size, 0);
+	/* Sizes whose products with block numbers do not fit 64 bits. */
+	layout = perf_layout_make(perf_coll_find("all_gather_v"), UINT64_MAX, 64, 63, 0);
+	assert_true(layout.displs[63] + layout.counts[63] == UINT64_MAX);
+}
+
+/* What each rank sends to another is what that one receives from it, and nothing else is. */
+static void exchanges_fit(void **state)
+{
+	const struct perf_coll *coll = perf_coll_find("all_to_all_v");
+
+	(void)state;
+	for (uint32_t n = 1; n <= 9; n++) {
+		for (uint64_t size = 0; size < 50; size += 7) {
+			struct perf_layout a[9];
+
+			for (uint32_t r = 0; r < n; r++)
+				a[r] = perf_layout_make(coll, size, n, r, 0);
+			for (uint32_t s = 0; s < n; s++) {
+				assert_int_equal(a[s].displs[n - 1] + a[s].counts[n - 1], size);
+				for (uint32_t d = 0; d < n; d++) {
+					assert_int_equal(a[s].counts[d], a[d].counts[s]);
+					assert_int_equal(perf_layout_sent_at(coll, &a[d], s),
+						a[s].displs[d]);
+				}
+			}
+		}
+	}
 }
 
 /* Data of two ranks, two iterations and two positions differ, in every type. */
@@ -291,6 +416,8 @@ static void floats_are_tame(void **state)
 static void wrong_is_counted(void **state)
 {
 	enum { N = 3 * PERF_FOLD_BLOCK / 2 };
+	const struct perf_coll *coll = perf_coll_find("all_reduce");
+	struct perf_layout layout = perf_layout_make(coll, N, 2, 0, 0);
 	struct perf_data data = {.seed = 1, .iteration = 5, .dtype = RX_INT32};
 	static uint32_t a[N], b[N], sum[N];
 	struct perf_fold fold;
@@ -300,15 +427,91 @@ static void wrong_is_counted(void **state)
 	perf_data_fill(&data, 1, 0, N, b);
 	for (size_t i = 0; i < N; i++)
 		sum[i] = a[i] + b[i];
-	assert_true(perf_fold_init(&fold, &data, RX_SUM, 2, 0));
-	assert_int_equal(perf_count_wrong(&fold, perf_fold_all, sum, N), 0);
+	assert_true(perf_fold_init(&fold, &data, RX_SUM, coll, &layout));
+	assert_int_equal(perf_count_wrong(&fold, sum), 0);
 	sum[0] ^= 1;
 	sum[PERF_FOLD_BLOCK] ^= 1u << 31;
 	sum[N - 1]++;
-	assert_int_equal(perf_count_wrong(&fold, perf_fold_all, sum, N), 3);
-	assert_int_equal(perf_count_wrong(&fold, perf_fold_all, sum, 1), 1);
-	assert_int_equal(perf_count_wrong(&fold, perf_fold_all, sum, 0), 0);
+	assert_int_equal(perf_count_wrong(&fold, sum), 3);
+	layout.recv = 1;
+	assert_int_equal(perf_count_wrong(&fold, sum), 1);
+	layout.recv = 0;
+	assert_int_equal(perf_count_wrong(&fold, sum), 0);
 	perf_fold_deinit(&fold);
+}
+
+#define RANKS 3u
+#define SIZE  6007u /* elements; blocks longer than are folded at a time, and not whole */
+
+/* Every rank's message, and the results that follow from the collectives' definitions. */
+static uint32_t messages[RANKS][SIZE];
+static uint32_t result[SIZE];
+
+static uint64_t count_wrong(
+	const struct perf_coll *coll, const struct perf_data *data, uint32_t rank, uint32_t root)
+{
+	struct perf_layout layout = perf_layout_make(coll, SIZE, RANKS, rank, root);
+	struct perf_fold fold;
+	uint64_t n_wrong = 0;
+
+	assert_true(perf_fold_init(&fold, data, RX_SUM, coll, &layout));
+	n_wrong = perf_count_wrong(&fold, result);
+	/* The last element counts too. */
+	if (layout.recv > 0) {
+		result[layout.recv - 1]++;
+		assert_int_equal(perf_count_wrong(&fold, result), n_wrong + 1);
+		result[layout.recv - 1]--;
+	}
+	perf_fold_deinit(&fold);
+	return n_wrong;
+}
+
+/* The result of @coll on @rank, block by block, by what each collective is said to do. */
+static void make_result(const struct perf_coll *coll, uint32_t rank, uint32_t root)
+{
+	struct perf_layout mine = perf_layout_make(coll, SIZE, RANKS, rank, root);
+	uint64_t own = mine.displs[rank];
+
+	for (uint32_t i = 0; i < SIZE; i++) {
+		uint64_t at = own + i;
+
+		if (coll->coll == RX_ALL_REDUCE || coll->coll == RX_REDUCE)
+			result[i] = messages[0][i] + messages[1][i] + messages[2][i];
+		else if (rx_coll_reduces(coll->coll) && at < SIZE)
+			result[i] = messages[0][at] + messages[1][at] + messages[2][at];
+		else if (coll->coll == RX_BROADCAST)
+			result[i] = messages[root][i];
+		else if (coll->coll == RX_SCATTER && at < SIZE)
+			result[i] = messages[root][at];
+		else if (coll->coll == RX_SEND)
+			result[i] = messages[(rank + RANKS - 1) % RANKS][i];
+	}
+	if (coll->expect != perf_expect_gathered && coll->expect != perf_expect_exchanged)
+		return;
+	for (uint32_t s = 0; s < RANKS; s++) {
+		struct perf_layout theirs = perf_layout_make(coll, SIZE, RANKS, s, root);
+		uint64_t from = coll->expect == perf_expect_exchanged ? theirs.displs[rank] : 0;
+
+		memcpy(result + mine.displs[s], messages[s] + from,
+			mine.counts[s] * sizeof(uint32_t));
+	}
+}
+
+static void every_result_is_known(void **state)
+{
+	struct perf_data data = {.seed = 3, .iteration = 1, .dtype = RX_UINT32};
+
+	(void)state;
+	for (uint32_t r = 0; r < RANKS; r++)
+		perf_data_fill(&data, r, 0, SIZE, messages[r]);
+	for (size_t i = 0; perf_coll_at(i); i++) {
+		const struct perf_coll *coll = perf_coll_at(i);
+
+		for (uint32_t rank = 0; rank < RANKS && perf_coll_has_data(coll); rank++) {
+			make_result(coll, rank, 1);
+			assert_int_equal(count_wrong(coll, &data, rank, 1), 0);
+		}
+	}
 }
 
 int main(void)
@@ -317,15 +520,20 @@ int main(void)
 		cmocka_unit_test(sizes),
 		cmocka_unit_test(options_defaults),
 		cmocka_unit_test(options_all),
+		cmocka_unit_test(options_for_all),
 		cmocka_unit_test(options_refused),
 		cmocka_unit_test(size_steps),
 		cmocka_unit_test(places),
 		cmocka_unit_test(id_files),
 		cmocka_unit_test(statistics),
 		cmocka_unit_test(bandwidth),
+		cmocka_unit_test(totals),
+		cmocka_unit_test(layouts_of_sizes),
+		cmocka_unit_test(exchanges_fit),
 		cmocka_unit_test(data_differs),
 		cmocka_unit_test(floats_are_tame),
 		cmocka_unit_test(wrong_is_counted),
+		cmocka_unit_test(every_result_is_known),
 	};
 
 	return cmocka_run_group_tests_name("perf", tests, NULL, NULL);
