@@ -46,6 +46,7 @@ integration_tests = \
 	tests/integration/test_hostile_ring \
 	tests/integration/test_idle \
 	tests/integration/test_large \
+	tests/integration/test_large_colls \
 	tests/integration/test_lifecycle \
 	tests/integration/test_limits \
 	tests/integration/test_mismatch \
@@ -75,6 +76,7 @@ tests_integration_test_hostile_peer_LDADD = $(integration_libs)
 tests_integration_test_hostile_ring_LDADD = $(integration_libs)
 tests_integration_test_idle_LDADD = $(integration_libs)
 tests_integration_test_large_LDADD = $(integration_libs)
+tests_integration_test_large_colls_LDADD = $(integration_libs)
 tests_integration_test_lifecycle_LDADD = $(integration_libs)
 tests_integration_test_limits_LDADD = $(integration_libs)
 tests_integration_test_mismatch_LDADD = $(integration_libs)

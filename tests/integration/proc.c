@@ -169,3 +169,35 @@ bool proc_use(pid_t pid, struct proc_use *use_p)
 	*use_p = use;
 	return true;
 }
+
+/* The number behind @key at the start of a line, in @unit; UINT64_MAX: there is none. */
+static uint64_t read_number(const char *path, const char *key, uint64_t unit)
+{
+	char line[256] = "";
+	unsigned long long value = UINT64_MAX;
+	FILE *file = fopen(path, "re");
+
+	if (file == NULL)
+		return UINT64_MAX;
+	while (fgets(line, sizeof(line), file) != NULL) {
+		if (strncmp(line, key, strlen(key)) != 0)
+			continue;
+		if (sscanf(line + strlen(key), "%llu", &value) == 1)
+			value *= unit;
+		break;
+	}
+	(void)fclose(file);
+	return value;
+}
+
+uint64_t test_free_bytes(void)
+{
+	uint64_t available = read_number("/proc/meminfo", "MemAvailable:", 1024);
+	uint64_t limit = read_number("/sys/fs/cgroup/memory.max", "", 1);
+	uint64_t used = read_number("/sys/fs/cgroup/memory.current", "", 1);
+
+	if (limit == UINT64_MAX || used == UINT64_MAX)
+		return available;
+	uint64_t left = limit > used ? limit - used : 0;
+	return left < available ? left : available;
+}

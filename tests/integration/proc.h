@@ -24,6 +24,9 @@ unsigned int proc_n_fds(void);
 /** proc_is_stopped() - is the process in state T? */
 bool proc_is_stopped(pid_t pid);
 
+/** test_free_bytes() - memory that may be taken, as the kernel and the control group see it */
+uint64_t test_free_bytes(void);
+
 /** test_now_ms() - monotonic milliseconds */
 uint64_t test_now_ms(void);
 

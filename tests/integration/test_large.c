@@ -2,42 +2,7 @@
 /* Counts beyond 2^31 and 2^32 bytes, when there is memory for them. */
 #include "harness.h"
 
-#include <stdio.h>
-
-#define GIB (1ull << 30)
-
-/* Bytes that may be taken, as the kernel and the control group see it. */
-static uint64_t read_number(const char *path, const char *key, uint64_t unit)
-{
-	char line[256] = "";
-	unsigned long long value = UINT64_MAX;
-	FILE *file = fopen(path, "re");
-
-	if (file == NULL)
-		return UINT64_MAX;
-	while (fgets(line, sizeof(line), file) != NULL) {
-		if (strncmp(line, key, strlen(key)) != 0)
-			continue;
-		if (sscanf(line + strlen(key), "%llu", &value) == 1)
-			value *= unit;
-		break;
-	}
-	(void)fclose(file);
-	return value;
-}
-
-static uint64_t free_bytes(void)
-{
-	uint64_t available = read_number("/proc/meminfo", "MemAvailable:", 1024);
-	uint64_t limit = read_number("/sys/fs/cgroup/memory.max", "", 1);
-	uint64_t used = read_number("/sys/fs/cgroup/memory.current", "", 1);
-
-	if (limit == UINT64_MAX || used == UINT64_MAX)
-		return available;
-	uint64_t left = limit > used ? limit - used : 0;
-	return left < available ? left : available;
-}
-
+#define GIB   (1ull << 30)
 #define BLOCK (1ull << 21)
 
 /* Rank's share of what is the same all over a block: places in different blocks look different. */
@@ -119,9 +84,9 @@ static void run_huge(uint64_t count, uint64_t needed, bool both_executors)
 	static const struct node_options options = {
 		.config = "stall_report_s = 60; limits = { bytes_per_uid = 64000000000L; };\n"};
 
-	if (free_bytes() < needed)
+	if (test_free_bytes() < needed)
 		harness_skip("%llu GiB of memory free, %llu needed",
-			(unsigned long long)(free_bytes() / GIB),
+			(unsigned long long)(test_free_bytes() / GIB),
 			(unsigned long long)(needed / GIB));
 	if (test_sanitized() && !test_long())
 		harness_skip("takes minutes under a sanitizer, RCCLX_LONG=1 runs it");
