@@ -81,8 +81,11 @@ struct perf_layout perf_layout_make(const struct perf_coll *coll, uint64_t eleme
 	extent = extent_of(coll, &layout);
 	layout.send = extent.send;
 	layout.recv = extent.recv;
-	layout.send_at = extent.send_in_recv;
-	layout.recv_at = extent.recv_in_send;
+	/* Ranks other than the root may have only one of the two, which is then all there is. */
+	if (extent.send > 0 && extent.recv > 0) {
+		layout.send_at = extent.send_in_recv;
+		layout.recv_at = extent.recv_in_send;
+	}
 	return layout;
 }
 

@@ -110,7 +110,7 @@ begin "json"
 run 0 "$perf" all_reduce --private --ranks 2 -b 1M -e 1M -n 3 -d bf16 -o avg --json --check \
 	--memory private
 number='[0-9]+\.[0-9]+'
-says out "^\{\"collective\": \"all_reduce\", \"bytes\": 1048576, \"count\": 524288, \"dtype\": \"bfloat16\", \"op\": \"avg\", \"ranks\": 2, \"executor\": \"inline\", \"algorithm\": \"[a-z]+\", \"memory\": \"private\", \"time_us_p50\": $number, \"time_us_p99\": $number, \"algbw_gbs\": $number, \"busbw_gbs\": $number, \"wrong\": 0\}$"
+says out "^\{\"collective\": \"all_reduce\", \"bytes\": 1048576, \"count\": 524288, \"dtype\": \"bfloat16\", \"op\": \"avg\", \"ranks\": 2, \"executor\": \"inline\", \"algorithm\": \"[a-z]+\", \"memory\": \"private\", \"in_place\": false, \"touch\": false, \"root\": null, \"time_us_p50\": $number, \"time_us_p99\": $number, \"algbw_gbs\": $number, \"busbw_gbs\": $number, \"wrong\": 0\}$"
 [ "$(wc -l <"$dir/out")" -eq 1 ] || fail "more than one line"
 
 begin "barrier, sizes from zero, in place"
@@ -132,6 +132,28 @@ for executor in inline daemon; do
 		done
 	done
 done
+
+begin "every collective is right"
+for executor in inline daemon; do
+	for memory in registered private; do
+		for place in --touch --in-place; do
+			run 0 "$perf" all --private --ranks 3 -b 0 -e 300K -f 7 -n 3 -w 1 --check \
+				--executor "$executor" --memory "$memory" "$place" --root 1
+			[ "$(grep -c '^# Wrong elements *: 0 OK$' "$dir/out")" -eq 12 ] ||
+				fail "not 12 collectives are right: $executor $memory $place"
+		done
+	done
+done
+says out '^# Summary: 3 ranks, private memory$'
+says out '^# +all_to_all_v +[0-9]+\.[0-9]{2} +0 +[0-9]+\.[0-9]{2} +0$'
+says out '^# +barrier +- +0 +[0-9]+\.[0-9]{2} +N/A$'
+run 0 "$perf" scatter --private --ranks 3 -b 100 -e 100 -n 3 -d int8 --root 2 --check
+says out ' root 2$'
+says out '^ +99 +33 +int8 +none '
+run 2 "$perf" scatter --private --ranks 3 --root 3
+says err '--root 3: there are 3 ranks'
+run 2 "$perf" all_to_all --private --in-place
+says err 'all_to_all cannot be in place'
 
 begin "a rank is killed"
 "$perf" all_reduce --private --ranks 3 -b 1M -e 1M -n 10000000 >"$dir/out" 2>"$dir/err" &

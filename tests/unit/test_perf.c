@@ -333,6 +333,11 @@ static void layouts_of_sizes(void **state)
 	assert_int_equal(layout.send, 15);
 	assert_int_equal(layout.recv, 5);
 	assert_int_equal(layout.recv_at, 10);
+	layout = perf_layout_make(perf_coll_find("gather"), 17, 3, 2, 0);
+	assert_int_equal(layout.recv, 0);
+	assert_int_equal(layout.send_at, 0);
+	layout = perf_layout_make(perf_coll_find("gather"), 17, 3, 2, 2);
+	assert_int_equal(layout.send_at, 10);
 	/* 1, 2 and 3 parts of 6. */
 	layout = perf_layout_make(perf_coll_find("reduce_scatter_v"), 60, 3, 2, 0);
 	assert_int_equal(layout.count, 20);
