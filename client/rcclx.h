@@ -324,8 +324,9 @@ RCCLX_API rcclx_result rcclx_comm_duplicate(struct rcclx_comm *comm,
  *
  * Thread safety: as rcclx_all_reduce(), on @comm.
  * Return: as rcclx_comm_create(); RCCLX_ERR_INVALID a rank out of range, or the own one is
- * excluded; RCCLX_ERR_TIMEOUT callers disagree about who is excluded, or one more has died. Since:
- * 0.1
+ *         excluded; RCCLX_ERR_TIMEOUT callers disagree about who is excluded, or one more has
+ *         died.
+ * Since: 0.1
  */
 RCCLX_API rcclx_result rcclx_comm_shrink(struct rcclx_comm *comm, const uint32_t *excluded,
 	uint32_t n_excluded, const struct rcclx_comm_config *config, struct rcclx_comm **comm_p);

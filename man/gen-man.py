@@ -2,11 +2,12 @@
 # SPDX-License-Identifier: MIT
 """Make one section 3 page per public function from the docstrings in rcclx.h.
 
-usage: gen-man.py rcclx.h OUTDIR     write the pages
-       gen-man.py --list rcclx.h     print the names of the functions
+usage: gen-man.py [--strict] rcclx.h OUTDIR   write the pages
+       gen-man.py --list rcclx.h              print the names of the functions
 
 A docstring has a line "name() - what it does", lines "@arg: text", paragraphs, and the paragraphs
-"Thread safety:", "Return:" and "Since:".
+"Thread safety:", "Return:" and "Since:". With --strict a docstring that lacks one of these, or an
+argument of the function, is an error; so is a public function without a docstring.
 """
 import os
 import re
@@ -54,6 +55,32 @@ def parse(header):
         yield head.group(1), head.group(2), args, [p for p in paragraphs if p], labels, prototype
 
 
+def complaints(header):
+    """What is wrong with docstrings, one sentence each."""
+    with open(header, encoding="utf-8") as f:
+        declared = re.findall(r"^RCCLX_API [^(]*?(\w+)\(", f.read(), re.M)
+    documented = set()
+    for name, _, args, _, labels, prototype in parse(header):
+        documented.add(name)
+        if not re.search(rf"\b{name}\(", prototype):
+            yield f"{name}: stands above another function: {prototype}"
+        have = ", ".join(label for label, _ in labels)
+        for label in ("Thread safety", "Return", "Since"):
+            if label not in have:
+                yield f"{name}: no paragraph '{label}:'"
+        described = {arg for arg, _ in args}
+        if described:
+            inside = prototype[prototype.index("(") + 1:prototype.rindex(")")]
+            for arg in re.findall(r"(\w+)(?:,|$)", re.sub(r"\s+", " ", inside)):
+                if arg != "void" and arg not in described:
+                    yield f"{name}: argument {arg} is not described"
+            for arg in sorted(described - set(re.findall(r"\w+", inside))):
+                yield f"{name}: has no argument {arg}"
+    for name in declared:
+        if name not in documented:
+            yield f"{name}: no docstring"
+
+
 def escape(text):
     text = text.replace("\\", "\\e").replace("-", "\\-")
     text = re.sub(r"@(\w+)", r"\\fI\1\\fR", text)
@@ -95,6 +122,9 @@ def page(name, brief, args, paragraphs, labels, prototype):
 
 
 def main():
+    strict = "--strict" in sys.argv
+    if strict:
+        sys.argv.remove("--strict")
     if len(sys.argv) != 3:
         sys.exit(__doc__)
     if sys.argv[1] == "--list":
@@ -104,6 +134,8 @@ def main():
     for function in parse(sys.argv[1]):
         with open(os.path.join(sys.argv[2], function[0] + ".3"), "w", encoding="utf-8") as f:
             f.write(page(*function))
+    if strict and (wrong := list(complaints(sys.argv[1]))):
+        sys.exit("\n".join(f"{sys.argv[1]}: {line}" for line in wrong))
 
 
 if __name__ == "__main__":
