@@ -40,10 +40,13 @@ client_ctl_rcclxctl_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CFLAGS) \
 client_ctl_rcclxctl_LDADD = librx_proto.la librx_kernels.la librx_shm.la $(JANSSON_LIBS) -lm
 
 if HAVE_CMOCKA
-check_PROGRAMS += tests/unit/test_ctl
-TESTS += tests/unit/test_ctl
+check_PROGRAMS += tests/unit/test_ctl tests/unit/test_explain
+TESTS += tests/unit/test_ctl tests/unit/test_explain
 tests_unit_test_ctl_SOURCES = tests/unit/test_ctl.c $(ctl_parts)
 tests_unit_test_ctl_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS) $(JANSSON_CFLAGS)
 tests_unit_test_ctl_LDADD = librx_proto.la librx_kernels.la librx_shm.la $(JANSSON_LIBS) \
 	$(CMOCKA_LIBS) -lm
+tests_unit_test_explain_SOURCES = tests/unit/test_explain.c $(ctl_parts)
+tests_unit_test_explain_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS) $(JANSSON_CFLAGS)
+tests_unit_test_explain_LDADD = $(tests_unit_test_ctl_LDADD)
 endif

@@ -6,6 +6,7 @@ bin_PROGRAMS += client/perf/rcclx-perf
 perf_parts = \
 	client/perf/check.c \
 	client/perf/check.h \
+	client/perf/choice.h \
 	client/perf/colls.c \
 	client/perf/colls.h \
 	client/perf/id_file.c \
@@ -23,6 +24,12 @@ perf_parts = \
 
 client_perf_rcclx_perf_SOURCES = \
 	$(perf_parts) \
+	client/ctl/admin.c \
+	client/ctl/admin.h \
+	client/ctl/explain.h \
+	client/ctl/thresholds.c \
+	client/ctl/thresholds.h \
+	client/perf/choice.c \
 	client/perf/perf_main.c \
 	client/perf/private_daemon.c \
 	client/perf/private_daemon.h \
@@ -35,7 +42,7 @@ client_perf_rcclx_perf_SOURCES = \
 	client/perf/watchdog.c \
 	client/perf/watchdog.h
 client_perf_rcclx_perf_CPPFLAGS = $(AM_CPPFLAGS) -DRCCLX_SBINDIR='"$(sbindir)"'
-client_perf_rcclx_perf_LDADD = librcclx.la librx_kernels.la
+client_perf_rcclx_perf_LDADD = librcclx.la librx_proto.la librx_kernels.la librx_shm.la
 
 if HAVE_CMOCKA
 check_PROGRAMS += tests/unit/test_perf

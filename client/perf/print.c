@@ -7,7 +7,6 @@
 
 #include <inttypes.h>
 #include <stdio.h>
-#include <unistd.h>
 
 double perf_algbw(const struct perf_row *row)
 {
@@ -22,24 +21,26 @@ const char *perf_executor_name(const struct perf_options *options)
 }
 
 const char *perf_algorithm_name(
-	const struct perf_options *options, uint32_t n_ranks, uint64_t largest)
+	const struct perf_options *options, const struct perf_row *row, uint32_t n_ranks)
 {
+	const struct perf_choice *choice = row->choice;
 	struct rx_plan_query query = {
 		.coll = options->coll->coll,
 		.dtype = options->dtype,
 		.op = options->op,
 		.n_ranks = n_ranks,
-		.count = largest,
+		.count = row->largest,
 		.registered = options->registered,
-		.cores_shared = (long)n_ranks > sysconf(_SC_NPROCESSORS_ONLN),
+		.copied = !options->registered,
 	};
-	const struct rx_tuning_entry *thresholds = NULL;
 
 	if (options->executor == RCCLX_EXECUTOR_DAEMON)
 		return "daemon";
-	/* The compiled-in ones. A daemon may have others; rcclxctl explain asks it. */
-	thresholds = rx_tuning_for(rx_tuning_default(), query.coll, n_ranks);
-	return rx_algorithm_name(rx_plan_make(&query, thresholds).algorithm);
+	if (!choice || !choice->known)
+		return "?";
+	query.cores_shared = choice->cores_shared;
+	return rx_algorithm_name(
+		rx_plan_make(&query, rx_tuning_for(&choice->table, query.coll, n_ranks)).algorithm);
 }
 
 static void print_columns(void)
@@ -87,7 +88,7 @@ static void print_json(const struct perf_options *options, const struct perf_row
 		coll->name, row->bytes, row->count,
 		perf_coll_has_data(coll) ? rx_dtype_name(options->dtype) : "none",
 		rx_coll_reduces(coll->coll) ? rx_redop_name(options->op) : "none", n_ranks,
-		perf_executor_name(options), perf_algorithm_name(options, n_ranks, row->largest),
+		perf_executor_name(options), perf_algorithm_name(options, row, n_ranks),
 		options->registered ? "registered" : "private");
 	printf("\"in_place\": %s, \"touch\": %s, \"root\": ", options->in_place ? "true" : "false",
 		options->touch ? "true" : "false");

@@ -3,6 +3,7 @@
 #ifndef PERF_PRINT_H
 #define PERF_PRINT_H
 
+#include "choice.h"
 #include "measure.h"
 #include "options.h"
 
@@ -10,6 +11,7 @@ struct perf_row {
 	uint64_t bytes;
 	uint64_t count;
 	uint64_t largest; /* block or message, elements */
+	const struct perf_choice *choice;
 	struct perf_times times;
 	bool checked;
 	uint64_t n_wrong; /* elements, on all ranks together */
@@ -31,9 +33,9 @@ double perf_algbw(const struct perf_row *row);
 /** perf_executor_name() - who does the work of the measured, blocking calls */
 const char *perf_executor_name(const struct perf_options *options);
 
-/** perf_algorithm_name() - what the library chooses for messages or blocks of @largest elements */
+/** perf_algorithm_name() - what the library chooses for @row; "?" when the daemon did not tell */
 const char *perf_algorithm_name(
-	const struct perf_options *options, uint32_t n_ranks, uint64_t largest);
+	const struct perf_options *options, const struct perf_row *row, uint32_t n_ranks);
 
 /** perf_print_header() - lines before the table; nothing for JSON */
 void perf_print_header(

@@ -85,6 +85,8 @@ static bool find_seats(struct rank *rank)
 	for (uint32_t r = 0; r < n_ranks; r++)
 		session->seats[r] =
 			(struct perf_seat){(uint32_t)words[2 * r], (int)words[2 * r + 1] - 1};
+	if (session->place->rank == 0)
+		perf_choice_ask(rank->options->socket, &session->choice);
 	return true;
 }
 

@@ -201,6 +201,7 @@ static bool measure_size(struct sweep *sweep, uint64_t bytes, struct perf_row *r
 	row.bytes = sweep->layout.size * sweep->elem_bytes;
 	row.count = sweep->layout.count;
 	row.largest = sweep->layout.largest;
+	row.choice = &sweep->session->choice;
 	if (perf_coll_has_data(options->coll))
 		data = renew_data(sweep);
 	result = perf_measure(

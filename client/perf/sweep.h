@@ -13,7 +13,8 @@ struct perf_session {
 	struct rcclx_client *client;
 	struct rcclx_comm *comm;
 	struct perf_seat seats[RCCLX_MAX_RANKS];
-	uint32_t n_data; /* sets of data made so far: no two are alike */
+	struct perf_choice choice; /* known on rank 0 only */
+	uint32_t n_data;           /* sets of data made so far: no two are alike */
 };
 
 /**

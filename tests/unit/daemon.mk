@@ -9,7 +9,9 @@ daemon_unit_tests = \
 	tests/unit/test_daemon_op \
 	tests/unit/test_daemon_p2p \
 	tests/unit/test_entry \
-	tests/unit/test_host_coll
+	tests/unit/test_host_coll \
+	tests/unit/test_topology \
+	tests/unit/test_tuning
 
 check_PROGRAMS += $(daemon_unit_tests)
 TESTS += $(daemon_unit_tests)
@@ -54,3 +56,11 @@ tests_unit_test_entry_LDADD = $(daemon_unit_libs)
 tests_unit_test_host_coll_SOURCES = tests/unit/test_host_coll.c
 tests_unit_test_host_coll_CPPFLAGS = $(daemon_unit_cppflags)
 tests_unit_test_host_coll_LDADD = librx_oracle.la librx_kernels.la $(CMOCKA_LIBS) -lm
+
+tests_unit_test_topology_SOURCES = tests/unit/test_topology.c
+tests_unit_test_topology_CPPFLAGS = $(daemon_unit_cppflags)
+tests_unit_test_topology_LDADD = $(daemon_unit_libs)
+
+tests_unit_test_tuning_SOURCES = tests/unit/test_tuning.c
+tests_unit_test_tuning_CPPFLAGS = $(daemon_unit_cppflags)
+tests_unit_test_tuning_LDADD = $(daemon_unit_libs)
