@@ -14,6 +14,7 @@
 
 enum long_option {
 	OPT_RANKS = 256,
+	OPT_SIZES,
 	OPT_MEMORY,
 	OPT_EXECUTOR,
 	OPT_CHECK,
@@ -41,6 +42,7 @@ static const struct option long_options[] = {
 	{"iterations", required_argument, NULL, 'n'},
 	{"warmup", required_argument, NULL, 'w'},
 	{"help", no_argument, NULL, 'h'},
+	{"sizes", required_argument, NULL, OPT_SIZES},
 	{"ranks", required_argument, NULL, OPT_RANKS},
 	{"memory", required_argument, NULL, OPT_MEMORY},
 	{"executor", required_argument, NULL, OPT_EXECUTOR},
@@ -74,6 +76,7 @@ static void print_help(void)
 	       "  -b, --min-bytes SIZE      smallest size (8)\n"
 	       "  -e, --max-bytes SIZE      largest size (64M); sizes take K, M or G\n"
 	       "  -f, --factor N            from one size to the next (2)\n"
+	       "  --sizes SIZE,SIZE...      these sizes instead\n"
 	       "  -d, --dtype TYPE          float, half, bfloat16, double, int32, fp8_e4m3, ... "
 	       "(float)\n"
 	       "  -o, --op OP               sum, prod, max, min, avg, premul_sum (sum)\n"
@@ -199,6 +202,24 @@ static bool set_executor(struct perf_options *options, const char *text)
 	return false;
 }
 
+static bool set_sizes(struct perf_options *options, const char *text)
+{
+	options->n_sizes = 0;
+	for (;;) {
+		size_t n = strcspn(text, ",");
+		char one[32] = "";
+
+		if (n >= sizeof(one) || options->n_sizes == PERF_SIZES_MAX)
+			return false;
+		memcpy(one, text, n);
+		if (!perf_parse_size(one, &options->sizes[options->n_sizes++]))
+			return false;
+		if (text[n] == '\0')
+			return true;
+		text += n + 1;
+	}
+}
+
 static bool set_memory(struct perf_options *options, const char *text)
 {
 	options->registered = strcmp(text, "registered") == 0;
@@ -253,6 +274,10 @@ static enum perf_parsed apply_choice(struct perf_options *options, int c, const 
 		return set_parsed(&options->op, rx_redop_parse(arg))
 			       ? PERF_PARSED_RUN
 			       : bad("--op", arg, "sum, prod, max, min, avg or premul_sum");
+	case OPT_SIZES:
+		return set_sizes(options, arg)
+			       ? PERF_PARSED_RUN
+			       : bad("--sizes", arg, "up to 256 sizes such as 8,4K,64M");
 	case OPT_MEMORY:
 		return set_memory(options, arg) ? PERF_PARSED_RUN
 						: bad("--memory", arg, "registered or private");
@@ -357,6 +382,7 @@ struct perf_options perf_options_for(const struct perf_options *all, const struc
 	if (perf_coll_by_daemon(coll))
 		options.executor = RCCLX_EXECUTOR_DAEMON;
 	if (!perf_coll_has_data(coll)) {
+		options.n_sizes = 0;
 		options.min_bytes = 0;
 		options.max_bytes = 0;
 	}
@@ -429,11 +455,22 @@ enum perf_parsed perf_options_parse(int argc, char **argv, struct perf_options *
 	return parsed;
 }
 
-uint64_t perf_next_bytes(const struct perf_options *options, uint64_t bytes)
+bool perf_size_at(const struct perf_options *options, uint32_t i, uint64_t *bytes_p)
 {
-	uint64_t next = UINT64_MAX;
+	uint64_t bytes = options->min_bytes;
 
-	if (bytes == 0)
-		return rx_dtype_size(options->dtype);
-	return rx_mul_u64(bytes, options->factor, &next) ? next : UINT64_MAX;
+	if (options->n_sizes > 0) {
+		if (i < options->n_sizes)
+			*bytes_p = options->sizes[i];
+		return i < options->n_sizes;
+	}
+	for (uint32_t n = 0; n < i && bytes <= options->max_bytes; n++) {
+		if (bytes == 0)
+			bytes = rx_dtype_size(options->dtype);
+		else if (!rx_mul_u64(bytes, options->factor, &bytes))
+			return false;
+	}
+	if (bytes <= options->max_bytes)
+		*bytes_p = bytes;
+	return bytes <= options->max_bytes;
 }

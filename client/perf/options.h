@@ -5,6 +5,8 @@
 
 #include "../../shm/rx_base.h"
 
+#define PERF_SIZES_MAX 256u
+
 struct perf_coll;
 
 struct perf_options {
@@ -13,9 +15,11 @@ struct perf_options {
 	uint32_t n_ranks; /* 0: not given */
 	uint64_t min_bytes;
 	uint64_t max_bytes;
-	uint64_t factor; /* >= 2 */
-	uint32_t dtype;  /* enum rx_dtype */
-	uint32_t op;     /* enum rx_redop */
+	uint64_t factor;                /* >= 2 */
+	uint64_t sizes[PERF_SIZES_MAX]; /* bytes; instead of the range, unless there are none */
+	uint32_t n_sizes;
+	uint32_t dtype; /* enum rx_dtype */
+	uint32_t op;    /* enum rx_redop */
 	uint32_t root;
 	uint32_t n_iterations; /* 0: as many as fit the time for one size */
 	uint32_t n_warmup;
@@ -57,7 +61,11 @@ RX_WARN_UNUSED bool perf_parse_number(
 /** perf_options_for() - of @all, those of @coll: what it does not have is left out */
 struct perf_options perf_options_for(const struct perf_options *all, const struct perf_coll *coll);
 
-/** perf_next_bytes() - size after @bytes: times the factor, from 0 to one element; saturates */
-uint64_t perf_next_bytes(const struct perf_options *options, uint64_t bytes);
+/**
+ * perf_size_at() - size @i to measure, bytes; false: there are no more
+ *
+ * Of a range, each is the factor times the one before; after 0 comes one element.
+ */
+RX_WARN_UNUSED bool perf_size_at(const struct perf_options *options, uint32_t i, uint64_t *bytes_p);
 
 #endif

@@ -73,19 +73,15 @@ static struct perf_layout layout_of(const struct sweep *sweep, uint64_t bytes)
 static bool new_buffers(struct sweep *sweep)
 {
 	const struct perf_options *options = sweep->options;
-	uint64_t send = 0, recv = 0;
+	uint64_t send = 0, recv = 0, bytes = 0;
 
 	if (!perf_coll_has_data(options->coll))
 		return true;
-	/* Uneven blocks may be larger by an element at a smaller size. */
-	for (uint64_t bytes = options->min_bytes; bytes <= options->max_bytes;
-		bytes = perf_next_bytes(options, bytes)) {
+	for (uint32_t i = 0; perf_size_at(options, i, &bytes); i++) {
 		struct perf_layout layout = layout_of(sweep, bytes);
 
 		send = rx_max_u64(send, layout.send * sweep->elem_bytes);
 		recv = rx_max_u64(recv, layout.recv * sweep->elem_bytes);
-		if (bytes == UINT64_MAX)
-			break;
 	}
 	if (options->in_place)
 		send = rx_max_u64(send, recv);
@@ -222,9 +218,9 @@ static bool measure_sizes(struct sweep *sweep, struct perf_total *total)
 	const struct perf_options *options = sweep->options;
 	const struct perf_session *session = sweep->session;
 	uint32_t n_ranks = session->place->n_ranks;
-	uint64_t bytes = options->min_bytes;
+	uint64_t bytes = 0;
 
-	do {
+	for (uint32_t i = 0; perf_size_at(options, i, &bytes); i++) {
 		struct perf_row row;
 		uint64_t n_mine = 0;
 
@@ -239,8 +235,7 @@ static bool measure_sizes(struct sweep *sweep, struct perf_total *total)
 		perf_total_add(total, &row, n_ranks);
 		if (session->place->rank == 0)
 			perf_print_row(options, &row, n_ranks);
-		bytes = perf_next_bytes(options, bytes);
-	} while (perf_coll_has_data(options->coll) && bytes <= options->max_bytes);
+	}
 	return true;
 }
 

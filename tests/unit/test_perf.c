@@ -149,7 +149,9 @@ static void options_refused(void **state)
 		"all_reduce -b 2 -e 1", "all_reduce --private --socket /x",
 		"all_reduce --spawned 64:3", "all_reduce --spawned 1:3x", "all_reduce --seed -1",
 		"all_reduce --timeout 0", "broadcast --root 64", "all_to_all --in-place",
-		"send_recv --in-place", "send_recv --executor inline", "all barrier", "send"};
+		"send_recv --in-place", "send_recv --executor inline", "all barrier", "send",
+		"all_reduce --sizes 1,", "all_reduce --sizes ,1", "all_reduce --sizes 1,,2",
+		"all_reduce --sizes 8,x"};
 	struct perf_options options;
 
 	(void)state;
@@ -161,12 +163,28 @@ static void options_refused(void **state)
 static void size_steps(void **state)
 {
 	struct perf_options options;
+	uint64_t bytes = 1;
 
 	(void)state;
-	assert_int_equal(parse("all_reduce -b 0 -d double -f 3", &options), PERF_PARSED_RUN);
-	assert_int_equal(perf_next_bytes(&options, 0), 8);
-	assert_int_equal(perf_next_bytes(&options, 8), 24);
-	assert_int_equal(perf_next_bytes(&options, UINT64_MAX / 2), UINT64_MAX);
+	assert_int_equal(parse("all_reduce -b 0 -e 72 -d double -f 3", &options), PERF_PARSED_RUN);
+	assert_true(perf_size_at(&options, 0, &bytes));
+	assert_int_equal(bytes, 0);
+	assert_true(perf_size_at(&options, 2, &bytes));
+	assert_int_equal(bytes, 24);
+	assert_true(perf_size_at(&options, 3, &bytes));
+	assert_int_equal(bytes, 72);
+	assert_false(perf_size_at(&options, 4, &bytes));
+	/* The next size does not fit 64 bits. */
+	assert_int_equal(
+		parse("all_reduce -b 8G -e 17179869183G -f 4000000000", &options), PERF_PARSED_RUN);
+	assert_true(perf_size_at(&options, 0, &bytes));
+	assert_false(perf_size_at(&options, 1, &bytes));
+	assert_int_equal(parse("all_reduce --sizes 12,4K,0", &options), PERF_PARSED_RUN);
+	assert_true(perf_size_at(&options, 1, &bytes));
+	assert_int_equal(bytes, 4096);
+	assert_true(perf_size_at(&options, 2, &bytes));
+	assert_int_equal(bytes, 0);
+	assert_false(perf_size_at(&options, 3, &bytes));
 }
 
 static void clear_launchers(void)
