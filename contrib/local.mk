@@ -17,6 +17,7 @@ contrib/systemd/rcclxd.service: contrib/systemd/rcclxd.service.in Makefile
 # Both are called rcclx.conf where systemd looks for them.
 install-data-local:
 	$(MKDIR_P) '$(DESTDIR)$(sysusersdir)' '$(DESTDIR)$(tmpfilesdir)'
+	$(MKDIR_P) '$(DESTDIR)$(sysconfdir)/rcclx/tuning.d'
 	$(INSTALL_DATA) '$(srcdir)/contrib/systemd/rcclx.sysusers' '$(DESTDIR)$(sysusersdir)/rcclx.conf'
 	$(INSTALL_DATA) '$(srcdir)/contrib/systemd/rcclx.tmpfiles' '$(DESTDIR)$(tmpfilesdir)/rcclx.conf'
 

@@ -6,6 +6,7 @@ dist_man_MANS += \
 	man/rcclx-perf.1 \
 	man/rcclx-protocol.7 \
 	man/rcclx-ring.7 \
+	man/rcclx-tuning.5 \
 	man/rcclxctl.1 \
 	man/rcclxd.8 \
 	man/rcclxd.conf.5
