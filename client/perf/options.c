@@ -419,6 +419,11 @@ static enum perf_parsed check_together(struct perf_options *options)
 				"another: give one of them\n");
 		return PERF_PARSED_BAD;
 	}
+	if (options->tuning_dir && !options->private_daemon) {
+		fprintf(stderr,
+			"rcclx-perf: --tuning-dir is for the daemon that --private starts\n");
+		return PERF_PARSED_BAD;
+	}
 	return check_collective(options);
 }
 

@@ -39,6 +39,7 @@ static void test_every_key(void **state)
 	static const char text[] = "# all of it\n"
 				   "socket = \"/run/a.sock\";\n"
 				   "admin_socket = \"/run/b.sock\";\n"
+				   "tuning_dir = \"/etc/tunes\";\n"
 				   "log_level = \"debug\";\n"
 				   "ring_entries = 64;\n"
 				   "host_workers = 3;\n"
@@ -58,6 +59,7 @@ static void test_every_key(void **state)
 	assert_int_equal(config_parse(text, "x.conf", &config, &error), 0);
 	assert_string_equal(config.socket, "/run/a.sock");
 	assert_string_equal(config.admin_socket, "/run/b.sock");
+	assert_string_equal(config.tuning_dir, "/etc/tunes");
 	assert_int_equal(config.log_level, RX_LOG_DEBUG);
 	assert_int_equal(config.ring_entries, 64);
 	assert_int_equal(config.host_workers, 3);
@@ -106,6 +108,7 @@ static void test_refused(void **state)
 	refuse("log_level = \"loud\";\n", "x.conf:1: log_level: ", "\"debug\"");
 	refuse("log_level = 3;\n", "x.conf:1: log_level: ", "\"debug\"");
 	refuse("socket = \"run/a\";\n", "x.conf:1: socket: ", "absolute path");
+	refuse("tuning_dir = \"tunes\";\n", "x.conf:1: tuning_dir: ", "absolute path");
 	refuse("socket = 5;\n", "x.conf:1: socket: ", "expected a path");
 	refuse("socket = \"/a\";\n\nadmin_socket = 1;\n", "x.conf:3: admin_socket: ", "path");
 	refuse("socket = \"/a\n", "x.conf:", "syntax error");

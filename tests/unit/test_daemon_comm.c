@@ -2,6 +2,7 @@
 /* Sessions and communicators, through the sockets of a daemon in a thread. */
 #include "daemon_fixture.h"
 
+#include "../../kernels/coll_plan.h"
 #include "../../shm/rx_clock.h"
 
 #include <fcntl.h>
@@ -543,6 +544,42 @@ static void test_drain(void **state)
 	fixture_stop(fixture);
 }
 
+/* Both ranks may run on one CPU only: on the same one. */
+static void test_cores_shared(void **state)
+{
+	static const uint8_t cpus[] = {1};
+	struct fixture *fixture = *state;
+	struct client *clients[2];
+	struct rank ranks[2];
+	uint8_t id[RX_UNIQUE_ID_BYTES];
+
+	fixture_start(fixture);
+	for (uint32_t i = 0; i < 2; i++)
+		clients[i] = client_open(fixture->socket);
+	client_id(clients[0], id);
+	for (uint32_t i = 0; i < 2; i++) {
+		struct rx_msg msg = join_msg(id, 2, i);
+
+		msg.comm_join.cpus = (struct rx_bytes){cpus, sizeof(cpus)};
+		(void)client_send(clients[i], &msg, NULL, 0);
+	}
+	for (uint32_t i = 0; i < 2; i++)
+		rank_ready(&ranks[i], clients[i], i, 2);
+	assert_int_equal(ranks[0].fabric.ctl->cores_shared, 1);
+	/* The table of a daemon that has read no files. */
+	assert_int_equal(ranks[0].fabric.ctl->tuning.epoch, 1);
+	assert_memory_equal(ranks[0].fabric.ctl->tuning.entries, rx_tuning_default()->entries,
+		sizeof(rx_tuning_default()->entries));
+	for (uint32_t i = 0; i < 2; i++)
+		rank_unmap(&ranks[i]);
+	ranks_form(ranks, clients, 1);
+	assert_int_equal(ranks[0].fabric.ctl->cores_shared, 0);
+	rank_unmap(&ranks[0]);
+	for (uint32_t i = 0; i < 2; i++)
+		client_close(clients[i]);
+	fixture_stop(fixture);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -559,6 +596,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_memory, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_large_memory, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_pages, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_cores_shared, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_drain, setup, teardown),
 	};
 

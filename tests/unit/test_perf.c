@@ -147,11 +147,11 @@ static void options_refused(void **state)
 		"all_reduce --ranks 65", "all_reduce -d float99", "all_reduce -o xor",
 		"all_reduce --memory none", "all_reduce --executor gpu", "all_reduce --bogus",
 		"all_reduce -b 2 -e 1", "all_reduce --private --socket /x",
-		"all_reduce --spawned 64:3", "all_reduce --spawned 1:3x", "all_reduce --seed -1",
-		"all_reduce --timeout 0", "broadcast --root 64", "all_to_all --in-place",
-		"send_recv --in-place", "send_recv --executor inline", "all barrier", "send",
-		"all_reduce --sizes 1,", "all_reduce --sizes ,1", "all_reduce --sizes 1,,2",
-		"all_reduce --sizes 8,x"};
+		"all_reduce --tuning-dir /x", "all_reduce --spawned 64:3",
+		"all_reduce --spawned 1:3x", "all_reduce --seed -1", "all_reduce --timeout 0",
+		"broadcast --root 64", "all_to_all --in-place", "send_recv --in-place",
+		"send_recv --executor inline", "all barrier", "send", "all_reduce --sizes 1,",
+		"all_reduce --sizes ,1", "all_reduce --sizes 1,,2", "all_reduce --sizes 8,x"};
 	struct perf_options options;
 
 	(void)state;
