@@ -27,8 +27,7 @@ enum { READY_FD_CTL, READY_FD_ARENA };
 #define FORM_MAX_NS (86400 * RX_NS_PER_SEC)
 #define LEAVE_NS    (1 * RX_NS_PER_SEC)
 
-#define SPIN_DEFAULT_US 20u
-#define SPIN_MAX_US     1000000u
+#define SPIN_MAX_US 1000000u
 
 static rcclx_result check_create(const struct rcclx_client *client,
 	const struct rcclx_unique_id *id, uint32_t n_ranks, uint32_t rank,
@@ -160,7 +159,7 @@ static rcclx_result attach(struct rcclx_comm *comm, struct conn_reply *reply)
 	comm->comm_id = ready->comm_id;
 	comm->yield = comm->fabric.ctl->cores_shared != 0;
 	if (comm->spin_ns == UINT64_MAX)
-		comm->spin_ns = comm->yield ? 0 : SPIN_DEFAULT_US * 1000ull;
+		comm->spin_ns = comm->yield ? 0 : comm->fabric.ctl->spin_us * 1000ull;
 	return RCCLX_OK;
 }
 

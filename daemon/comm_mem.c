@@ -34,6 +34,7 @@ static void fill_ctl(struct comm *comm)
 	ctl->n_ranks = comm->n_ranks;
 	ctl->op_timeout_ns = timeout_ns > 0 ? timeout_ns : RX_FOREVER;
 	ctl->cores_shared = comm->place.cores_shared;
+	ctl->spin_us = comm->daemon->config.waiting.spin_us;
 	ctl->tuning = comm->daemon->tuning->table;
 	for (uint32_t rank = 0; rank < comm->n_ranks; rank++) {
 		ctl->pid[rank] = comm_pid(comm, rank);

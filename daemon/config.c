@@ -21,7 +21,16 @@
 /* With a file's name and a line it is still a text that messages carry. */
 #define DIR_PATH_MAX 700u
 
-enum kind { KIND_PATH, KIND_DIR, KIND_LEVEL, KIND_COUNT32, KIND_COUNT64, KIND_SECONDS, KIND_RING };
+enum kind {
+	KIND_PATH,
+	KIND_DIR,
+	KIND_LEVEL,
+	KIND_BOOL,
+	KIND_COUNT32,
+	KIND_COUNT64,
+	KIND_SECONDS,
+	KIND_RING,
+};
 
 struct key {
 	const char *name;
@@ -53,6 +62,22 @@ static const struct key limit_keys[] = {
 		2 * RX_RING_ENTRIES_MAX},
 };
 
+static const struct key waiting_keys[] = {
+	{"spin_us", KIND_COUNT32, AT(waiting.spin_us), 0, 1000000},
+	{"busy_poll_us", KIND_COUNT32, AT(waiting.busy_poll_us), 0, 1000000},
+	{"cpu_dma_latency", KIND_BOOL, AT(waiting.cpu_dma_latency), 0, 0},
+};
+
+/* Groups at the top level. */
+static const struct group {
+	const char *name;
+	const struct key *keys;
+	size_t n_keys;
+} groups[] = {
+	{"limits", limit_keys, RX_ARRAY_SIZE(limit_keys)},
+	{"waiting", waiting_keys, RX_ARRAY_SIZE(waiting_keys)},
+};
+
 struct parse {
 	const char *path;
 	struct config *config;
@@ -77,6 +102,7 @@ struct config config_default(void)
 		.host_workers = 1,
 		.form_timeout_ns = 60 * RX_NS_PER_SEC,
 		.stall_report_ns = RX_NS_PER_SEC,
+		.waiting = {.spin_us = 20},
 		.limits =
 			{
 				.sessions_per_uid = 1024,
@@ -167,6 +193,14 @@ static int set_seconds(struct parse *p, const struct key *key, const config_sett
 	return 0;
 }
 
+static int set_bool(struct parse *p, const struct key *key, const config_setting_t *at)
+{
+	if (config_setting_type(at) != CONFIG_TYPE_BOOL)
+		return refuse(p, at, "expected true or false");
+	*(bool *)field(p, key) = config_setting_get_bool(at) != 0;
+	return 0;
+}
+
 static int set_key(struct parse *p, const struct key *key, const config_setting_t *at)
 {
 	switch (key->kind) {
@@ -175,6 +209,8 @@ static int set_key(struct parse *p, const struct key *key, const config_setting_
 		return set_path(p, key, at);
 	case KIND_LEVEL:
 		return set_level(p, key, at);
+	case KIND_BOOL:
+		return set_bool(p, key, at);
 	case KIND_SECONDS:
 		return set_seconds(p, key, at);
 	case KIND_COUNT32:
@@ -193,7 +229,15 @@ static const struct key *find_key(const struct key *keys, size_t n_keys, const c
 	return NULL;
 }
 
-/* All settings of one group; @nested: "limits" may stand here. */
+static const struct group *find_group(const char *name)
+{
+	for (size_t i = 0; i < RX_ARRAY_SIZE(groups); i++)
+		if (strcmp(groups[i].name, name) == 0)
+			return &groups[i];
+	return NULL;
+}
+
+/* All settings of one group; @nested: further groups may stand here. */
 static int read_group(struct parse *p, const config_setting_t *group, const struct key *keys,
 	size_t n_keys, bool nested)
 {
@@ -203,12 +247,13 @@ static int read_group(struct parse *p, const config_setting_t *group, const stru
 		const config_setting_t *at = config_setting_get_elem(group, (unsigned int)i);
 		const char *name = config_setting_name(at);
 		const struct key *key = name ? find_key(keys, n_keys, name) : NULL;
+		const struct group *inner = nested && name ? find_group(name) : NULL;
 		int r = 0;
 
-		if (nested && name && strcmp(name, "limits") == 0) {
+		if (inner) {
 			if (!config_setting_is_group(at))
 				return refuse(p, at, "expected a group: { ... }");
-			r = read_group(p, at, limit_keys, RX_ARRAY_SIZE(limit_keys), false);
+			r = read_group(p, at, inner->keys, inner->n_keys, false);
 		} else if (key) {
 			r = set_key(p, key, at);
 		} else {

@@ -15,6 +15,12 @@ struct limits {
 	uint64_t ops_in_flight_per_session; /* the session's ring bounds them too */
 };
 
+struct waiting {
+	uint32_t spin_us;      /* of a rank that waits for another, before it sleeps */
+	uint32_t busy_poll_us; /* of the daemon after an entry, before it sleeps; 0: not at all */
+	bool cpu_dma_latency;  /* keep cores awake while communicators exist */
+};
+
 struct config {
 	char *socket;       /* NULL: the default of the mode */
 	char *admin_socket; /* NULL: beside the socket */
@@ -25,6 +31,7 @@ struct config {
 	uint64_t form_timeout_ns;
 	uint64_t stall_report_ns;
 	struct limits limits;
+	struct waiting waiting;
 };
 
 /** config_default() - what holds without a file; nothing allocated yet */

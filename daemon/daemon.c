@@ -101,6 +101,7 @@ int daemon_init(struct daemon *daemon, uv_loop_t *loop, struct config *config,
 	rx_list_init(&daemon->announce);
 	for (uint32_t i = 0; i < COMM_BUCKETS; i++)
 		rx_list_init(&daemon->comm_buckets[i]);
+	daemon->latency = LATENCY_INIT;
 	rx_idmap_init(&daemon->sessions, RX_IDMAP_MAX_ENTRIES);
 	rx_idmap_init(&daemon->regions, RX_IDMAP_MAX_ENTRIES);
 	rx_idmap_init(&daemon->members, RX_IDMAP_MAX_ENTRIES);
@@ -152,6 +153,7 @@ void daemon_reconfigure(struct daemon *daemon, struct config *config)
 	*config = (struct config){0};
 	config_deinit(&before);
 	apply_limits(daemon);
+	daemon->latency.failed = false;
 	daemon->stats.reloads++;
 }
 
@@ -277,6 +279,8 @@ static void end_peers(struct daemon *daemon)
 
 void daemon_settle(struct daemon *daemon)
 {
+	latency_hold(&daemon->latency,
+		daemon->config.waiting.cpu_dma_latency && daemon->comms.n_used > 0);
 	end_peers(daemon);
 	while (!rx_list_empty(&daemon->announce))
 		session_announce(

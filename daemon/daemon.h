@@ -11,6 +11,7 @@
 
 #include "account.h"
 #include "config.h"
+#include "latency.h"
 #include "policy.h"
 #include "stats.h"
 #include "uniqueid.h"
@@ -50,6 +51,7 @@ struct daemon {
 	uint8_t instance[RX_INSTANCE_BYTES];
 	struct accounts accounts;
 	struct stats stats;
+	struct latency latency;
 	struct exec *exec;   /* collectives */
 	struct exec *chores; /* what takes the kernel long: making and freeing large memory */
 	struct sd *sd;       /* NULL when not started by systemd */
@@ -64,7 +66,8 @@ struct daemon {
 	struct rx_list ending;   /* peers that peer_end() marked */
 	struct rx_list ready;    /* sessions with entries to take */
 	struct rx_list announce; /* sessions with completions to publish */
-	uv_idle_t turn;          /* active while @ready is not empty */
+	uv_idle_t turn;          /* active while @ready is not empty, and while polling busily */
+	uint64_t busy_until_ns;  /* rings are polled until then */
 	uv_prepare_t settle;
 
 	struct rx_idmap sessions;

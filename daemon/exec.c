@@ -143,15 +143,22 @@ int exec_new(uv_loop_t *loop, uint32_t n_workers, struct exec **exec_p)
 	return 0;
 }
 
-void exec_submit(struct exec *exec, struct exec_job *job)
+void exec_submit(struct exec *exec, struct exec_job *job, uint64_t bytes)
 {
+	bool here = bytes <= EXEC_HERE_BYTES;
+
 	rx_list_init(&job->link);
 	atomic_init(&job->cancelled, 0);
 	exec->n_jobs++;
+	if (here)
+		job->run(job);
 	pthread_mutex_lock(&exec->lock);
-	rx_list_push(&exec->todo, &job->link);
-	pthread_cond_signal(&exec->wanted);
+	rx_list_push(here ? &exec->done : &exec->todo, &job->link);
+	if (!here)
+		pthread_cond_signal(&exec->wanted);
 	pthread_mutex_unlock(&exec->lock);
+	if (here)
+		(void)uv_async_send(&exec->async);
 }
 
 void exec_cancel(struct exec_job *job)

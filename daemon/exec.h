@@ -24,12 +24,17 @@ struct exec_job {
 /** exec_new() - start @n_workers threads */
 RX_WARN_UNUSED int exec_new(uv_loop_t *loop, uint32_t n_workers, struct exec **exec_p);
 
+/* Jobs that touch no more than this are done in the loop thread: waking a worker costs more. */
+#define EXEC_HERE_BYTES (32u * 1024)
+
 /**
- * exec_submit() - queue @job, whose functions are filled
+ * exec_submit() - have @job done, whose functions are filled
+ * @bytes: that it touches; a small job is run at once, here
  *
- * Never fails and never blocks for longer than a worker takes a job off the queue.
+ * job->done() is called later in any case. Never fails and never blocks for longer than a worker
+ * takes a job off the queue.
  */
-void exec_submit(struct exec *exec, struct exec_job *job);
+void exec_submit(struct exec *exec, struct exec_job *job, uint64_t bytes);
 
 /** exec_cancel() - let @job end early, if it is not done yet; done() is called in any case */
 void exec_cancel(struct exec_job *job);

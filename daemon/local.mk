@@ -18,6 +18,7 @@ librx_daemon_la_SOURCES = \
 	daemon/h_hello.c \
 	daemon/h_mem.c \
 	daemon/h_tuning.c \
+	daemon/latency.c daemon/latency.h \
 	daemon/listener.c daemon/listener.h \
 	daemon/loop.c daemon/loop.h \
 	daemon/op.c daemon/op.h \

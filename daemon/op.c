@@ -212,6 +212,18 @@ static void on_done(struct exec_job *job)
 	comm_release(comm);
 }
 
+/* About; saturates. Each rank's data is read and written once or twice. */
+static uint64_t bytes_touched(const struct op *op)
+{
+	const struct rx_op_sig *sig = &op->parts[0].sig;
+	uint64_t n_ranks = op->comm->n_ranks;
+	uint64_t bytes = 0;
+
+	if (!rx_mul_u64(sig->count * rx_dtype_size(sig->dtype), n_ranks * n_ranks, &bytes))
+		return UINT64_MAX;
+	return bytes;
+}
+
 static void run(struct op *op)
 {
 	const struct rx_op_sig *sig = &op->parts[0].sig;
@@ -242,7 +254,7 @@ static void run(struct op *op)
 	op->job.done = on_done;
 	op_set_state(op, OP_RUNNING);
 	comm->running = op;
-	exec_submit(comm->daemon->exec, &op->job);
+	exec_submit(comm->daemon->exec, &op->job, bytes_touched(op));
 }
 
 static bool sig_equal(const struct rx_op_sig *a, const struct rx_op_sig *b)

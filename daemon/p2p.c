@@ -321,7 +321,7 @@ static void run(struct transfer *transfer)
 	transfer->job.done = on_done;
 	transfer->since_ns = rx_now_ns();
 	transfer_set_state(transfer, TRANSFER_RUNNING);
-	exec_submit(transfer->comm->daemon->exec, &transfer->job);
+	exec_submit(transfer->comm->daemon->exec, &transfer->job, transfer->bytes);
 }
 
 /* Each is told what the other one asked. */

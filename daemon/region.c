@@ -37,7 +37,7 @@ static void release(struct region *region)
 	region->job.run = close_memory;
 	region->job.done = on_closed;
 	if (region->bytes >= CHORE_BYTES && region->fd >= 0) {
-		exec_submit(region->daemon->chores, &region->job);
+		exec_submit(region->daemon->chores, &region->job, UINT64_MAX);
 		return;
 	}
 	close_memory(&region->job);
@@ -136,7 +136,7 @@ void region_alloc(struct session *session, uint32_t serial, uint64_t bytes, regi
 	region->job.run = make_memory;
 	region->job.done = on_made;
 	if (region->bytes >= CHORE_BYTES) {
-		exec_submit(session->daemon->chores, &region->job);
+		exec_submit(session->daemon->chores, &region->job, UINT64_MAX);
 		return;
 	}
 	make_memory(&region->job);

@@ -30,11 +30,35 @@
 #define STORM_BELLS     1024u
 #define STORM_WINDOW_NS RX_NS_PER_SEC
 
+static bool is_busy(const struct daemon *daemon)
+{
+	return daemon->busy_until_ns > 0 && rx_now_ns() < daemon->busy_until_ns;
+}
+
+/*
+ * While polling busily, and once more when that ends: look at every ring that is awake. The turn
+ * after the end puts them to sleep.
+ */
+static bool poll_busily(struct daemon *daemon)
+{
+	struct session *session = NULL;
+	uint64_t id = 0;
+
+	if (daemon->busy_until_ns == 0)
+		return false;
+	if (!is_busy(daemon))
+		daemon->busy_until_ns = 0;
+	while ((session = rx_idmap_next(&daemon->sessions, id, &id)) != NULL)
+		if (!session->ring.need_wakeup)
+			ringsrv_look(session);
+	return !rx_list_empty(&daemon->ready);
+}
+
 static void on_turn(uv_idle_t *idle)
 {
 	struct daemon *daemon = idle->data;
 
-	if (!ringsrv_turn(daemon))
+	if (!ringsrv_turn(daemon) && !poll_busily(daemon))
 		(void)uv_idle_stop(idle);
 }
 
@@ -170,6 +194,10 @@ static int take_some(struct session *session, uint32_t budget)
 	if (n_taken > 0) {
 		rx_ring_publish_head(&session->ring);
 		session->n_empty_bells = 0;
+		if (session->daemon->config.waiting.busy_poll_us > 0)
+			session->daemon->busy_until_ns =
+				rx_now_ns() +
+				session->daemon->config.waiting.busy_poll_us * 1000ull;
 	}
 	return (int)n_taken;
 }
@@ -190,7 +218,7 @@ static bool serve_session(struct session *session, uint32_t *budget)
 	/* Full of ops in flight: completions bring it back, see ringsrv_resume(). */
 	if (session->n_in_flight >= most_in_flight(session))
 		return false;
-	if (!rx_ring_prepare_sleep(&session->ring))
+	if (is_busy(session->daemon) || !rx_ring_prepare_sleep(&session->ring))
 		return false;
 	rx_ring_awake(&session->ring);
 	return true;

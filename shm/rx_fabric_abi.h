@@ -101,7 +101,7 @@ struct rx_fabric_ctl {
 	uint32_t n_ranks;
 	uint64_t op_timeout_ns; /* deadline of one op; UINT64_MAX none */
 	uint32_t cores_shared;  /* 1: more ranks than cores to run them */
-	uint32_t reserved;
+	uint32_t spin_us;       /* of a rank that waits, before it sleeps */
 	/* Grows when memory of a member is freed: members drop what they imported. */
 	_Atomic uint64_t mem_generation;
 	struct rx_op_sig abort_sig[2];                      /* RX_ABORT_MISMATCH: both sides */

@@ -147,6 +147,7 @@ static void test_rx_fabric_ctl(void **state)
 	PIN(struct rx_fabric_ctl, n_ranks, 12, 4);
 	PIN(struct rx_fabric_ctl, op_timeout_ns, 16, 8);
 	PIN(struct rx_fabric_ctl, cores_shared, 24, 4);
+	PIN(struct rx_fabric_ctl, spin_us, 28, 4);
 	PIN(struct rx_fabric_ctl, mem_generation, 32, 8);
 	PIN(struct rx_fabric_ctl, abort_sig, 40, 32);
 	PIN(struct rx_fabric_ctl, status, 128, 256);
