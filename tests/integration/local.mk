@@ -52,7 +52,8 @@ integration_tests = \
 	tests/integration/test_mismatch \
 	tests/integration/test_namespace \
 	tests/integration/test_peer_death \
-	tests/integration/test_threads
+	tests/integration/test_threads \
+	tests/integration/test_waiting
 
 check_PROGRAMS += $(integration_tests)
 TESTS += $(integration_tests)
@@ -63,6 +64,7 @@ integration_libs = libtest_harness.la librx_oracle.la librcclx.la librx_proto.la
 tests_integration_test_align_LDADD = $(integration_libs)
 tests_integration_test_allreduce_LDADD = $(integration_libs)
 tests_integration_test_colls_LDADD = $(integration_libs)
+tests_integration_test_waiting_LDADD = $(integration_libs)
 tests_integration_test_colls_failure_LDADD = $(integration_libs)
 tests_integration_test_colls_mismatch_LDADD = $(integration_libs)
 tests_integration_test_async_LDADD = $(integration_libs)
