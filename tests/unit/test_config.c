@@ -27,6 +27,9 @@ static void test_defaults(void **state)
 	assert_int_equal(config.host_workers, 1);
 	assert_int_equal(config.form_timeout_ns, 60 * RX_NS_PER_SEC);
 	assert_int_equal(config.stall_report_ns, RX_NS_PER_SEC);
+	assert_int_equal(config.waiting.spin_us, 20);
+	assert_int_equal(config.waiting.busy_poll_us, 0);
+	assert_false(config.waiting.cpu_dma_latency);
 	assert_int_equal(config.limits.sessions_per_uid, 1024);
 	assert_int_equal(config.limits.comms_per_uid, 4096);
 	assert_int_equal(config.limits.regions_per_uid, 4096);
@@ -51,6 +54,11 @@ static void test_every_key(void **state)
 				   "  regions_per_uid = 9;\n"
 				   "  bytes_per_uid = 1099511627776L;\n"
 				   "  ops_in_flight_per_session = 10;\n"
+				   "};\n"
+				   "waiting = {\n"
+				   "  spin_us = 0;\n"
+				   "  busy_poll_us = 100;\n"
+				   "  cpu_dma_latency = true;\n"
 				   "};\n";
 	struct config config;
 	struct config_error error;
@@ -70,6 +78,9 @@ static void test_every_key(void **state)
 	assert_int_equal(config.limits.regions_per_uid, 9);
 	assert_int_equal(config.limits.bytes_per_uid, 1099511627776);
 	assert_int_equal(config.limits.ops_in_flight_per_session, 10);
+	assert_int_equal(config.waiting.spin_us, 0);
+	assert_int_equal(config.waiting.busy_poll_us, 100);
+	assert_true(config.waiting.cpu_dma_latency);
 	config_deinit(&config);
 }
 
@@ -94,6 +105,11 @@ static void test_refused(void **state)
 	refuse("\nrings = 5;\n", "x.conf:2: rings: ", "unknown key");
 	refuse("limits = { sessions = 5; };\n", "x.conf:1: sessions: ", "unknown key");
 	refuse("limits = { limits = { }; };\n", "x.conf:1: limits: ", "unknown key");
+	refuse("waiting = { limits = { }; };\n", "x.conf:1: limits: ", "unknown key");
+	refuse("waiting = 3;\n", "x.conf:1: waiting: ", "expected a group");
+	refuse("waiting = { cpu_dma_latency = 1; };\n",
+		"x.conf:1: cpu_dma_latency: ", "expected true or false");
+	refuse("waiting = { spin_us = -1; };\n", "x.conf:1: spin_us: ", "expected a number");
 	refuse("limits = 5;\n", "x.conf:1: limits: ", "expected a group");
 	refuse("ring_entries = \"64\";\n", "x.conf:1: ring_entries: ", "expected a whole number");
 	refuse("ring_entries = 64.0;\n", "x.conf:1: ring_entries: ", "expected a whole number");
