@@ -56,9 +56,6 @@ check-lint: all
 # For distcheck, which comes on top of a check: what shows that nothing is missing in a release.
 quick_tests = $(lint_tests) $(tools_tests) $(filter tests/unit/%,$(check_PROGRAMS))
 
-# For distcheck, which comes on top of a check: what shows that nothing is missing in a release.
-quick_tests = $(lint_tests) $(tools_tests) $(filter tests/unit/%,$(check_PROGRAMS))
-
 check-long:
 	RCCLX_LONG=1 $(MAKE) $(AM_MAKEFLAGS) check
 

@@ -16,7 +16,7 @@ skip() {
 variable() { # NAME: of the Makefile
 	# shellcheck disable=SC2016 # for make to expand
 	printf 'include Makefile\nprint-it:\n\t@printf %%s "$(%s)"\n' "$1" |
-		make -s -C "$build" -f - print-it
+		make -s -C "$build" -f - print-it | tail -n 1
 }
 
 [ "$(id -u)" = 0 ] || skip "not root"

@@ -32,7 +32,8 @@ within() { # SECONDS COMMAND...
 show() { systemctl show -P "$2" "$1"; }
 as() { runuser -u "$1" -- "${@:2}"; }
 is_state() { [ "$(show "$1" ActiveState)/$(show "$1" SubState)" = "$2" ]; }
-own_log() { journalctl --no-pager -o cat _SYSTEMD_UNIT=rcclxd.service "$@"; }
+# Not what systemd itself says about the service before it runs.
+own_log() { journalctl --no-pager -o cat _SYSTEMD_UNIT=rcclxd.service _COMM=rcclxd "$@"; }
 log_has() { own_log "${@:2}" | grep -qE -- "$1"; }
 
 # pair SECONDS: alice and bob; waits for them, and leaves their exit statuses in "statuses"
