@@ -499,8 +499,8 @@ static void test_burst(void **state)
 	burst(6);
 }
 
-static const uint64_t sizes[] = {0, 1, 2, 3, 7, 24, 25, 100, 511, 512, 513, 1000, 1025, 8192, 16384,
-	16385, 20000};
+static const uint64_t sizes[] = {
+	0, 1, 2, 3, 7, 24, 25, 100, 511, 512, 513, 1000, 1025, 8192, 16384, 16385, 20000};
 
 static void test_one_rank(void **state)
 {
