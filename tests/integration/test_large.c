@@ -90,7 +90,7 @@ static void run_huge(uint64_t count, uint64_t needed, bool both_executors)
 			(unsigned long long)(needed / GIB));
 	if (test_sanitized() && !test_long())
 		harness_skip("takes minutes under a sanitizer, RCCLX_LONG=1 runs it");
-	harness_limit(test_long() ? 600 : 60);
+	harness_limit(test_long() ? 600 : 240);
 	struct node *node = node_start(&options);
 	world_run(node, 2, rank_huge, &huge);
 	node_stop(node);
