@@ -7,7 +7,8 @@
 # Usage: bench.sh [BUILD-DIRECTORY]      (default: $RCCLX_BUILDDIR, else the current one)
 # Environment:
 #   ROUNDS               5
-#   SECTIONS             "copy allreduce2 touch2 types2 neighbours2 others2 allreduce4 allreduce8 idle"
+#   SECTIONS             "copy allreduce2 touch2 types2 neighbours2 others2 otherstouch2 allreduce4
+#                        allreduce8 idle"
 #   BENCH_FILE           bench.jsonl in the build directory; replaced
 #   BENCH_PREFIX         command before each measured program, such as "chrt -f 10" on a busy machine
 #   BENCH_PREFIX_SHARED  the same when ranks share cores, where "chrt -r 10" takes turns
@@ -16,7 +17,7 @@ set -uo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 build=$(cd "${1:-${RCCLX_BUILDDIR:-.}}" && pwd)
 rounds=${ROUNDS:-5}
-sections=${SECTIONS:-copy allreduce2 touch2 types2 neighbours2 others2 allreduce4 allreduce8 idle}
+sections=${SECTIONS:-copy allreduce2 touch2 types2 neighbours2 others2 otherstouch2 allreduce4 allreduce8 idle}
 file=${BENCH_FILE:-$build/bench.jsonl}
 read -ra prefix_alone <<<"${BENCH_PREFIX:-}"
 read -ra prefix_shared <<<"${BENCH_PREFIX_SHARED:-}"
@@ -153,18 +154,24 @@ section_neighbours2() {
 		ours neighbours2 "$1" 2 "$memory" all_reduce "$(commas "${neighbours[@]}")"
 	done
 }
-section_others2() {
-	local collective memory peer mpi_args=()
+others() { # SECTION ROUND [--touch]
+	local section=$1 round=$2 collective memory peer mpi_args=("${@:3}") place
 	for collective in all_gather reduce_scatter broadcast all_to_all reduce; do
+		# MPI_Bcast has one buffer: a root that also copies to another would move twice as much.
+		place=()
+		[ "$collective" != broadcast ] || place=(--in-place)
 		for memory in registered private; do
-			ours others2 "$1" 2 "$memory" "$collective" "$(commas "${few[@]}")"
+			ours "$section" "$round" 2 "$memory" "$collective" "$(commas "${few[@]}")" \
+				"${place[@]}" "${@:3}"
 		done
 		mpi_args+=("$collective" "${few[@]}")
 	done
 	for peer in openmpi mpich; do
-		! has "$peer" || mpi others2 "$1" 2 "$peer" "${mpi_args[@]}"
+		! has "$peer" || mpi "$section" "$round" 2 "$peer" "${mpi_args[@]}"
 	done
 }
+section_others2() { others others2 "$1"; }
+section_otherstouch2() { others otherstouch2 "$1" --touch; }
 shared_cores() { # ROUND RANKS
 	local memory
 	for memory in registered private; do

@@ -70,7 +70,7 @@ static void call_alltoall(const struct job *job)
 		job->in, job->count, MPI_FLOAT, job->out, job->count, MPI_FLOAT, MPI_COMM_WORLD);
 }
 
-/* In place is all that MPI has: the result of a rank other than the root is in its own buffer. */
+/* In place is all that MPI has: beside it goes rcclx-perf broadcast --in-place. */
 static void call_bcast(const struct job *job)
 {
 	MPI_Bcast(job->rank == ROOT ? job->in : job->out, job->count, MPI_FLOAT, ROOT,

@@ -28,7 +28,7 @@ plot() {
 		set ylabel "$3"
 		set logscale x 2
 		set logscale y
-		set format x "%.0b %B"
+		set format y "%g"
 		set xtics (8, "64" 64, "512" 512, "4 Ki" 4096, "32 Ki" 32768, "256 Ki" 262144, \
 			"2 Mi" 2097152, "16 Mi" 16777216)
 		set grid

@@ -43,6 +43,7 @@ TITLES = {
     "allreduce2": "Allreduce, float sum, 2 ranks",
     "touch2": "Allreduce, 2 ranks, inputs rewritten and results read between calls (`--touch`)",
     "others2": "Other collectives, float, 2 ranks",
+    "otherstouch2": "Other collectives, 2 ranks, inputs rewritten and results read between calls",
     "allreduce4": "Allreduce, 4 ranks on 2 cores",
     "allreduce8": "Allreduce, 8 ranks on 2 cores",
 }
@@ -164,7 +165,7 @@ def check_faster(results, missed):
         for ratio, collective, size in ratios:
             if ratio < target:
                 missed.append(f"{section}, {ours}, {collective}, {human(size)}, against {against}: "
-                              f"{ratio:.2f}x, target {target}x")
+                              f"{ratio:.3f}x, target {target}x")
 
 
 def print_copy(results, missed):
