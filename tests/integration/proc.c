@@ -58,14 +58,28 @@ void test_sleep_ms(uint64_t ms)
 		continue;
 }
 
+/* Processes that want to run, per core, averaged over the last minute. */
+static double load_per_core(void)
+{
+	double load = 0;
+	long n_cores = sysconf(_SC_NPROCESSORS_ONLN);
+
+	return getloadavg(&load, 1) == 1 && n_cores > 0 ? load / (double)n_cores : 0;
+}
+
 uint64_t test_slow(void)
 {
-	const char *value = getenv("RCCLX_TEST_SLOW");
-	unsigned long factor = value != NULL ? strtoul(value, NULL, 10) : 0;
+	static uint64_t factor; /* same value for all threads and forked ranks of a test */
 
-	if (factor > 0)
-		return factor;
-	return test_sanitized() ? 4 : 1;
+	if (factor == 0) {
+		const char *value = getenv("RCCLX_TEST_SLOW");
+		uint64_t base = value != NULL ? strtoul(value, NULL, 10) : 0;
+
+		if (base == 0)
+			base = test_sanitized() ? 4 : 1;
+		factor = base * (1 + (uint64_t)(load_per_core() / 4));
+	}
+	return factor;
 }
 
 bool test_long(void)

@@ -34,7 +34,8 @@ uint64_t test_now_ms(void);
 void test_sleep_ms(uint64_t ms);
 
 /**
- * test_slow() - factor for time limits: $RCCLX_TEST_SLOW, else 4 with a sanitizer and 1 without
+ * test_slow() - factor for time limits: $RCCLX_TEST_SLOW, else 4 with a sanitizer and 1 without;
+ *               more when others keep the machine busy, four processes a core and up
  *
  * Limits are stretched, durations that a test makes itself are not.
  */
