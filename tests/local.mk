@@ -23,6 +23,11 @@ include tests/integration/local.mk
 endif
 include tests/integration/systemd.mk
 
+EXTRA_DIST += tests/summary.sh
+
+check-local: check-TESTS
+	@$(srcdir)/tests/summary.sh $(TEST_LOGS)
+
 # The same tests again, built with sanitizers in a folder of their own.
 sanitized_configure = $(abs_srcdir)/configure --enable-werror CFLAGS='-O1 -g'
 
