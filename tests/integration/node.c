@@ -284,8 +284,12 @@ static const char *leftover(const struct node *node, char *text, size_t cap)
 		return "the daemon does not answer";
 	if (!proc_use(node->pid, &use))
 		return "the daemon is gone";
-	/* The connection of this very question may still be closing. */
-	use = settled_use(node->pid);
+	/* The connection of this very question may still be closing: let the daemon run. */
+	for (int i = 0; i < 40 && use.n_fds > start->n_fds; i++) {
+		test_sleep_ms(5);
+		if (!proc_use(node->pid, &use))
+			return "the daemon is gone";
+	}
 	(void)snprintf(text, cap,
 		"%u sessions, %u communicators, %llu regions, %llu bytes left; "
 		"fds %u, at the start %u; maps of memory %u, %u; maps %u, %u",
