@@ -18,7 +18,8 @@ librx_kernels_la_SOURCES = \
 	kernels/host/host_coll.c \
 	kernels/host/host_coll.h \
 	kernels/host/reduce.c \
-	kernels/host/reduce.h
+	kernels/host/reduce.h \
+	kernels/rx_backend.h
 librx_kernels_la_LIBADD = librx_fold_scalar.la
 
 # One source, once for each instruction set that may be chosen at run time.
