@@ -10,6 +10,7 @@ librx_kernels_la_SOURCES = \
 	kernels/coll_plan.h \
 	kernels/coll_types.c \
 	kernels/coll_types.h \
+	kernels/device/device_abi.h \
 	kernels/host/convert.c \
 	kernels/host/convert.h \
 	kernels/host/copy.c \
