@@ -4,6 +4,11 @@
 noinst_LTLIBRARIES += librx_kernels.la librx_fold_scalar.la
 
 librx_kernels_la_SOURCES = \
+	kernels/codec/mxfp8.c \
+	kernels/codec/mxfp8.h \
+	kernels/codec/mxfp8_def.h \
+	kernels/codec/mxfp8_isa.h \
+	kernels/codec/mxfp8_portable.c \
 	kernels/coll_extent.c \
 	kernels/coll_extent.h \
 	kernels/coll_plan.c \
@@ -15,6 +20,7 @@ librx_kernels_la_SOURCES = \
 	kernels/host/convert.h \
 	kernels/host/copy.c \
 	kernels/host/copy.h \
+	kernels/host/float_env.h \
 	kernels/host/fold.h \
 	kernels/host/host_coll.c \
 	kernels/host/host_coll.h \

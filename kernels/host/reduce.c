@@ -6,6 +6,7 @@
 #include "reduce.h"
 
 #include "convert.h"
+#include "float_env.h"
 #include "fold.h"
 
 #include <stdatomic.h>
@@ -13,9 +14,6 @@
 
 #if defined(__x86_64__)
 #include <cpuid.h>
-#include <xmmintrin.h>
-#else
-#include <fenv.h>
 #endif
 
 /* From here on it pays to bring the destination to a cache line boundary first. */
@@ -71,49 +69,11 @@ static bool cpu_has(enum rx_isa isa)
 		return false;
 	}
 }
-
-/*
- * The caller may have set flush-to-zero, another rounding mode or traps; its peers may not.
- * Returns what to give back afterwards.
- */
-static uint32_t enter_default_env(void)
-{
-	const uint32_t control_default = 0x1f80;
-	uint32_t before = _mm_getcsr();
-
-	if (rx_unlikely((before & ~0x3fu) != control_default))
-		_mm_setcsr(control_default);
-	return before;
-}
-
-static void leave_default_env(uint32_t before)
-{
-	if (rx_unlikely((before & ~0x3fu) != (_mm_getcsr() & ~0x3fu)))
-		_mm_setcsr(before);
-}
-
-typedef uint32_t float_env;
 #else
 static bool cpu_has(enum rx_isa isa)
 {
 	return isas[isa].table;
 }
-
-static fenv_t enter_default_env(void)
-{
-	fenv_t before;
-
-	(void)fegetenv(&before);
-	(void)fesetenv(FE_DFL_ENV);
-	return before;
-}
-
-static void leave_default_env(fenv_t before)
-{
-	(void)fesetenv(&before);
-}
-
-typedef fenv_t float_env;
 #endif
 
 const char *rx_isa_name(enum rx_isa isa)
@@ -272,7 +232,7 @@ void rx_reduce_with(enum rx_isa isa, const struct rx_reduce_args *args)
 {
 	rx_fold_fn fn = isas[isa].table->fn[args->dtype][args->op];
 	struct rx_fold fold;
-	float_env before = enter_default_env();
+	rx_float_env before = rx_float_env_enter();
 
 	/* Not all of it: the scales are large and for one operation only. */
 	fold.src = args->src;
@@ -289,7 +249,7 @@ void rx_reduce_with(enum rx_isa isa, const struct rx_reduce_args *args)
 	}
 	if (args->count > 0)
 		fold_all(fn, &fold, args->count * rx_dtype_size(args->dtype), args->stream);
-	leave_default_env(before);
+	rx_float_env_leave(before);
 }
 
 void rx_reduce(const struct rx_reduce_args *args)

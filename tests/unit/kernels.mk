@@ -4,7 +4,10 @@
 kernels_unit_tests = \
 	tests/unit/test_coll_types \
 	tests/unit/test_convert \
+	tests/unit/test_mxfp8 \
 	tests/unit/test_reduce
+
+mxfp8_ref = tests/unit/mxfp8_ref.c tests/unit/mxfp8_ref.h
 
 check_PROGRAMS += $(kernels_unit_tests)
 TESTS += $(kernels_unit_tests)
@@ -16,6 +19,10 @@ tests_unit_test_coll_types_LDADD = librx_kernels.la $(CMOCKA_LIBS)
 tests_unit_test_convert_SOURCES = tests/unit/test_convert.c
 tests_unit_test_convert_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_test_convert_LDADD = librx_oracle.la librx_kernels.la $(CMOCKA_LIBS) -lm
+
+tests_unit_test_mxfp8_SOURCES = tests/unit/test_mxfp8.c $(mxfp8_ref)
+tests_unit_test_mxfp8_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_test_mxfp8_LDADD = librx_oracle.la librx_kernels.la $(CMOCKA_LIBS) -lm
 
 tests_unit_test_reduce_SOURCES = tests/unit/test_reduce.c
 tests_unit_test_reduce_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)

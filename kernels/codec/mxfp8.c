@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Sizes, and which instruction set. The vector code wants a default floating point environment.
+ */
+#include "mxfp8.h"
+
+#include "../host/float_env.h"
+#include "mxfp8_isa.h"
+
+static const struct rx_mx_table *const tables[RX_ISA_N] = {
+	[RX_ISA_SCALAR] = &rx_mx_portable,
+};
+
+uint64_t rx_mx_scales(uint64_t count)
+{
+	return count / RX_MX_BLOCK + (count % RX_MX_BLOCK != 0);
+}
+
+uint64_t rx_mx_bytes(uint64_t count)
+{
+	return count + rx_mx_scales(count);
+}
+
+bool rx_mx_takes(uint32_t dtype)
+{
+	return dtype == RX_FLOAT32 || dtype == RX_BFLOAT16 || dtype == RX_FLOAT16;
+}
+
+const struct rx_mx_table *rx_mx_table_of(enum rx_isa isa)
+{
+	return rx_isa_available(isa) ? tables[isa] : NULL;
+}
+
+static const struct rx_mx_table *best(void)
+{
+	const struct rx_mx_table *table = tables[rx_isa_best()];
+
+	return table ? table : &rx_mx_portable;
+}
+
+void rx_mx_encode(uint8_t *elems, uint8_t *scales, const void *src, uint32_t dtype, uint64_t count,
+	struct rx_mx_stats *stats)
+{
+	rx_float_env before = rx_float_env_enter();
+
+	best()->encode(elems, scales, src, dtype, count, stats);
+	rx_float_env_leave(before);
+}
+
+void rx_mx_decode(
+	void *dst, uint32_t dtype, const uint8_t *elems, const uint8_t *scales, uint64_t count)
+{
+	rx_float_env before = rx_float_env_enter();
+
+	best()->decode(dst, dtype, elems, scales, count);
+	rx_float_env_leave(before);
+}
+
+void rx_mx_decode_add(
+	float *acc, const uint8_t *elems, const uint8_t *scales, uint64_t count, bool first)
+{
+	rx_float_env before = rx_float_env_enter();
+
+	best()->decode_add(acc, elems, scales, count, first);
+	rx_float_env_leave(before);
+}
+
+void rx_mx_finish(
+	void *dst, uint32_t dtype, const float *acc, uint64_t count, uint32_t op, uint32_t n_ranks)
+{
+	rx_float_env before = rx_float_env_enter();
+
+	best()->finish(dst, dtype, acc, count, op, n_ranks);
+	rx_float_env_leave(before);
+}

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What mxfp8.c chooses from.
+ *
+ * The portable functions are the definition in a loop. They also do for the others what is rare:
+ * blocks with a NaN, an infinity, or values near the ends of a type's range.
+ */
+#ifndef RX_MXFP8_ISA_H
+#define RX_MXFP8_ISA_H
+
+#include "mxfp8.h"
+
+extern const struct rx_mx_table rx_mx_portable;
+
+#endif

@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The low-precision codec's bits, in every instruction set, against a slow reference.
+ */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "../oracle/oracle.h"
+#include "mxfp8_ref.h"
+
+#define N_CODES  256u
+#define N_SCALES 256u
+
+/* The functions of the next instruction set from *@isa on, or NULL */
+static const struct rx_mx_table *next_table(int *isa)
+{
+	while (*isa < RX_ISA_N) {
+		const struct rx_mx_table *table = rx_mx_table_of((enum rx_isa)(*isa)++);
+
+		if (table)
+			return table;
+	}
+	return NULL;
+}
+
+#define for_each_table(table) for (int isa_ = 0; ((table) = next_table(&isa_)) != NULL;)
+
+static uint64_t load(const void *from, uint32_t dtype, uint64_t i)
+{
+	uint32_t size = rx_dtype_size(dtype);
+	uint64_t bits = 0;
+
+	memcpy(&bits, (const uint8_t *)from + i * size, size);
+	return bits;
+}
+
+static void test_sizes(void **state)
+{
+	(void)state;
+	assert_int_equal(rx_mx_scales(0), 0);
+	assert_int_equal(rx_mx_scales(1), 1);
+	assert_int_equal(rx_mx_scales(32), 1);
+	assert_int_equal(rx_mx_scales(33), 2);
+	assert_true(rx_mx_scales(UINT64_MAX) == UINT64_MAX / 32 + 1);
+	assert_int_equal(rx_mx_bytes(0), 0);
+	assert_int_equal(rx_mx_bytes(1), 2);
+	assert_int_equal(rx_mx_bytes(4200000), 4200000 + 131250);
+	for (uint32_t dtype = 0; dtype < RX_DTYPE_N + 1; dtype++)
+		assert_int_equal(rx_mx_takes(dtype),
+			dtype == RX_FLOAT32 || dtype == RX_BFLOAT16 || dtype == RX_FLOAT16);
+}
+
+/* Each scale with a run of all elements, in an order that gives each position every element. */
+static void test_decode_everything(void **state)
+{
+	static uint8_t elems[N_CODES];
+	static uint8_t out[N_CODES * sizeof(float)];
+	const struct rx_mx_table *table = NULL;
+	uint8_t scales[N_CODES / RX_MX_BLOCK];
+
+	(void)state;
+	for (unsigned scale = 0; scale < N_SCALES; scale++) {
+		memset(scales, (int)scale, sizeof(scales));
+		for (unsigned turn = 0; turn < RX_MX_BLOCK; turn++) {
+			for (unsigned i = 0; i < N_CODES; i++)
+				elems[i] = (uint8_t)(i + turn);
+			for (size_t t = 0; t < RX_ARRAY_SIZE(mx_dtypes); t++) {
+				uint64_t expected[N_CODES];
+
+				for (unsigned i = 0; i < N_CODES; i++)
+					expected[i] = mx_ref_decode(
+						mx_dtypes[t], elems[i], (uint8_t)scale);
+				for_each_table(table)
+				{
+					table->decode(out, mx_dtypes[t], elems, scales, N_CODES);
+					for (unsigned i = 0; i < N_CODES; i++)
+						assert_int_equal(
+							load(out, mx_dtypes[t], i), expected[i]);
+				}
+			}
+		}
+	}
+}
+
+/* @n values, at most a block, in every instruction set */
+static void encode_and_compare(const void *src, uint32_t dtype, uint32_t n)
+{
+	const struct rx_mx_table *table = NULL;
+	uint8_t expected[RX_MX_BLOCK];
+	uint8_t expected_scale = 0;
+	struct rx_mx_stats expected_stats = {0};
+
+	mx_ref_encode(expected, &expected_scale, src, dtype, n, &expected_stats);
+	for_each_table(table)
+	{
+		uint8_t elems[RX_MX_BLOCK];
+		uint8_t scale = 0;
+		struct rx_mx_stats stats = {0};
+
+		table->encode(elems, &scale, src, dtype, n, &stats);
+		assert_int_equal(scale, expected_scale);
+		assert_memory_equal(elems, expected, n);
+		assert_memory_equal(&stats, &expected_stats, sizeof(stats));
+	}
+}
+
+static void test_encode_every_16_bit_value(void **state)
+{
+	(void)state;
+	for (uint32_t bits = 0; bits < 65536; bits++) {
+		uint16_t value = (uint16_t)bits;
+
+		encode_and_compare(&value, RX_BFLOAT16, 1);
+		encode_and_compare(&value, RX_FLOAT16, 1);
+	}
+}
+
+/* Blocks of every magnitude, and of several in one block. */
+static void test_encode_random_blocks(void **state)
+{
+	float values[RX_MX_BLOCK];
+
+	(void)state;
+	for (uint64_t block = 0; block < 20000; block++) {
+		int exponent = (int)(mx_random(1, block) % 278) - 149;
+		int spread = (int)(mx_random(2, block) % 24);
+		uint32_t n = 1 + (uint32_t)(mx_random(3, block) % RX_MX_BLOCK);
+
+		for (uint32_t i = 0; i < n; i++) {
+			uint64_t r = mx_random(4, block * RX_MX_BLOCK + i);
+			int down = spread > 0 ? (int)(r % (unsigned)spread) : 0;
+
+			values[i] = (float)ldexp(
+				(double)(1 + (r >> 40)) * 0x1p-24 * (r & 0x100000 ? -1 : 1),
+				exponent - down);
+		}
+		encode_and_compare(values, RX_FLOAT32, n);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_sizes),
+		cmocka_unit_test(test_decode_everything),
+		cmocka_unit_test(test_encode_every_16_bit_value),
+		cmocka_unit_test(test_encode_random_blocks),
+	};
+
+	return cmocka_run_group_tests_name("mxfp8", tests, NULL, NULL);
+}
