@@ -6,6 +6,7 @@
 #include "err.h"
 #include "group.h"
 #include "vparts.h"
+#include "../kernels/precision.h"
 #include "../shm/rx_clock.h"
 
 #include <string.h>
@@ -28,7 +29,37 @@ rcclx_result call_config(const char *function, const struct rcclx_comm *comm,
 			"%s: executor is %u, expected RCCLX_EXECUTOR_AUTO (0), _INLINE (1) or "
 			"_DAEMON (2)",
 			function, config_p->executor);
+	if (config_p->precision > RCCLX_PRECISION_FP8)
+		return err_set(RCCLX_ERR_INVALID,
+			"%s: precision is %u, expected RCCLX_PRECISION_AUTO (0), _EXACT (1) or "
+			"_FP8 (2)",
+			function, config_p->precision);
+	if (config_p->reserved != 0)
+		return err_set(RCCLX_ERR_INVALID, "%s: reserved is %u, expected 0", function,
+			config_p->reserved);
 	return RCCLX_OK;
+}
+
+void call_set_precision(struct call *call, uint64_t elements)
+{
+	const struct rcclx_comm *comm = call->comm;
+	struct rx_op_sig *sig = &call->request.sig;
+	const struct rx_fabric_ctl *ctl = comm->fabric.ctl;
+	const struct rx_precision_query query = {
+		.coll = sig->coll,
+		.dtype = sig->dtype,
+		.op = sig->op,
+		.n_ranks = comm->n_ranks,
+		.elements = elements,
+		.request = call->config.precision,
+		.over_budget = comm_over_budget(comm),
+	};
+
+	/* The common case, at the cost of one look. */
+	if (query.request == RX_PRECISION_AUTO && ctl->precision.flags == 0)
+		return;
+	sig->flags = rx_precision_flags(&query, &ctl->precision,
+		rx_precision_min(&ctl->precision, &ctl->tuning, sig->coll, comm->n_ranks), NULL);
 }
 
 static bool is_p2p(uint8_t coll)
@@ -72,6 +103,7 @@ rcclx_result call_prepare(struct rcclx_comm *comm, struct args_coll *args,
 	};
 	if (rx_coll_reduces(args->coll) && args->op == RX_PREMUL_SUM)
 		memcpy(&call.request.imm, args->scalar, rx_dtype_size(args->dtype));
+	call_set_precision(&call, rx_precision_elements(args->coll, args->count, comm->n_ranks));
 	*call_p = call;
 	return RCCLX_OK;
 }

@@ -21,6 +21,9 @@ struct call {
 rcclx_result call_prepare(struct rcclx_comm *comm, struct args_coll *args,
 	const struct rcclx_call_config *config, struct call *call_p);
 
+/** call_set_precision() - decide the precision of a call; @elements of the larger of its buffers */
+void call_set_precision(struct call *call, uint64_t elements);
+
 /** call_config() - comm and config of any call; copies what the caller knows of the config */
 rcclx_result call_config(const char *function, const struct rcclx_comm *comm,
 	const struct rcclx_call_config *given, struct rcclx_call_config *config_p);

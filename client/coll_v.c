@@ -5,6 +5,7 @@
 #include "call.h"
 #include "comm.h"
 #include "err.h"
+#include "inline/shape.h"
 
 #include <string.h>
 
@@ -152,6 +153,7 @@ static rcclx_result prepare_gather(struct rcclx_comm *comm, struct args_coll *ar
 			args, args->recv, recv_bytes, args->send, send_bytes, displs[comm->rank]);
 	call->request.sig.count = hash_counts(counts, comm->n_ranks);
 	call->v = (struct inline_counts){.recv_counts = counts, .recv_displs = displs};
+	call_set_precision(call, shape_sum_before(counts, comm->n_ranks));
 	return r;
 }
 
@@ -177,6 +179,7 @@ static rcclx_result prepare_scatter(struct rcclx_comm *comm, struct args_coll *a
 		r = check_in_place(args, args->send, send_bytes, args->recv, recv_bytes, own_first);
 	call->request.sig.count = hash_counts(counts, comm->n_ranks);
 	call->v = (struct inline_counts){.send_counts = counts};
+	call_set_precision(call, shape_sum_before(counts, comm->n_ranks));
 	return r;
 }
 
@@ -203,6 +206,7 @@ static rcclx_result prepare_all_to_all(struct rcclx_comm *comm, struct args_coll
 			"%s: send (%p) and recv (%p) overlap; this collective has no in-place form",
 			args->function, args->send, args->recv);
 	call->v = *v;
+	call_set_precision(call, 0);
 	return r;
 }
 

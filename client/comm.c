@@ -6,6 +6,7 @@
 #include "create.h"
 #include "err.h"
 #include "group.h"
+#include "precision.h"
 #include "session.h"
 #include "../shm/rx_cleanup.h"
 #include "../shm/rx_clock.h"
@@ -94,7 +95,8 @@ static size_t allowed_cpus(uint8_t cpus[RX_CPUS_BYTES])
 }
 
 static rcclx_result join(struct rcclx_comm *comm, const struct rcclx_unique_id *id,
-	const struct rcclx_comm_config *config, struct conn_reply *reply)
+	const struct rcclx_comm_config *config, const struct rx_precision *precision,
+	struct conn_reply *reply)
 {
 	uint64_t timeout_ns = config->form_timeout_ns ? config->form_timeout_ns : FORM_MAX_NS;
 	uint8_t cpus[RX_CPUS_BYTES];
@@ -110,6 +112,11 @@ static rcclx_result join(struct rcclx_comm *comm, const struct rcclx_unique_id *
 				.op_timeout_ns = config->op_timeout_ns,
 				.name = config->name,
 				.cpus = {.data = cpus, .len = n_cpus_bytes},
+				.precision_flags = precision->flags,
+				.precision_sample_every = precision->sample_every,
+				.precision_budget_ppm = precision->budget_ppm,
+				.precision_min_bytes = precision->min_bytes,
+				.link_rate = precision->link_rate,
 			},
 	};
 	struct conn_wait wait = {.deadline_ns = rx_deadline_ns(timeout_ns)};
@@ -166,9 +173,12 @@ static rcclx_result attach(struct rcclx_comm *comm, struct conn_reply *reply)
 rcclx_result comm_create(const struct create_request *request)
 {
 	struct conn_reply reply;
+	struct rx_precision precision;
 	uint64_t us = 0;
 	rcclx_result r = spin_us(&us);
 
+	if (r == RCCLX_OK)
+		r = precision_settings(&request->config, &precision);
 	if (r != RCCLX_OK)
 		return r;
 
@@ -181,7 +191,7 @@ rcclx_result comm_create(const struct create_request *request)
 	comm->rank = request->rank;
 	comm->n_ranks = request->n_ranks;
 	comm->spin_ns = us == UINT64_MAX ? UINT64_MAX : us * 1000;
-	r = join(comm, &request->id, &request->config, &reply);
+	r = join(comm, &request->id, &request->config, &precision, &reply);
 	if (r != RCCLX_OK)
 		return r;
 	r = attach(comm, &reply);

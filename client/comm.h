@@ -28,8 +28,14 @@ struct rcclx_comm {
 	uint32_t seq;     /* ops that this rank has announced */
 	uint32_t step;    /* steps that this rank has announced */
 	uint64_t spin_ns; /* how long to spin before sleeping */
-	bool yield;       /* ranks outnumber cores: give the core away instead of spinning */
-	uint32_t opno;    /* ops of both executors, for reports */
+	/* Of ops in low precision. */
+	struct rx_precision_counts counts;
+	_Atomic uint32_t over_budget; /* of errors; set by the same op on all ranks */
+	bool found_over;              /* by this rank */
+	uint64_t link_free_ns;        /* benchmarks: when the link has brought all that was taken */
+	uint64_t link_since_ns;       /* and since when it may work on what is taken next */
+	bool yield;    /* ranks outnumber cores: give the core away instead of spinning */
+	uint32_t opno; /* ops of both executors, for reports */
 	_Atomic uint32_t abort_called; /* by this rank, possibly in another thread */
 	_Atomic int32_t failed;        /* first fatal rcclx_result; 0: good. Sticky */
 	_Atomic uint32_t fail_claimed; /* 1: somebody writes, or has written, fail_text */
@@ -58,6 +64,15 @@ rcclx_result comm_peer_lost(
 
 /** comm_daemon_lost() - has the daemon ended the session? One poll(2). Sets no text. */
 bool comm_daemon_lost(struct rcclx_comm *comm);
+
+/** comm_over_budget() - has an op found that errors are above the budget? */
+static inline bool comm_over_budget(const struct rcclx_comm *comm)
+{
+	return rx_unlikely(atomic_load_explicit(&comm->over_budget, memory_order_relaxed) != 0);
+}
+
+/** comm_tell_over_budget() - let the daemon know that this rank has found it; never blocks */
+void comm_tell_over_budget(struct rcclx_comm *comm);
 
 /** comm_stall_hint() - tell the daemon that this rank has waited for a while; never blocks */
 void comm_stall_hint(struct rcclx_comm *comm);

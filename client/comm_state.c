@@ -8,6 +8,7 @@
 #include "err.h"
 #include "session.h"
 #include "../kernels/coll_types.h"
+#include "../kernels/precision.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -32,6 +33,9 @@ void comm_describe(const struct rx_op_sig *sig, char *text, size_t bytes)
 	char counts[40] = "";
 	char reduction[24] = "";
 	char root[24] = "";
+	const char *fp8 = rx_precision_in_low(sig->flags, sig->coll, sig->dtype, sig->op)
+				  ? ", in low precision"
+				  : "";
 
 	if (sig->coll == RX_BARRIER) {
 		(void)snprintf(text, bytes, "barrier");
@@ -47,8 +51,8 @@ void comm_describe(const struct rx_op_sig *sig, char *text, size_t bytes)
 		(void)snprintf(reduction, sizeof(reduction), ", %s", rx_redop_name(sig->op));
 	if (is_rooted(sig->coll))
 		(void)snprintf(root, sizeof(root), ", root %u", sig->root);
-	(void)snprintf(text, bytes, "%s of %s %s%s%s", rx_coll_name(sig->coll), counts,
-		rx_dtype_name(sig->dtype), reduction, root);
+	(void)snprintf(text, bytes, "%s of %s %s%s%s%s", rx_coll_name(sig->coll), counts,
+		rx_dtype_name(sig->dtype), reduction, root, fp8);
 }
 
 rcclx_result comm_mismatch(struct rcclx_comm *comm, const struct rx_op_sig *mine, uint32_t peer,
@@ -220,6 +224,17 @@ void comm_stall_hint(struct rcclx_comm *comm)
 
 	/* Lost when the socket is full: the next one is due in a second. */
 	(void)conn_post(&comm->client->conn, &hint, 0);
+}
+
+void comm_tell_over_budget(struct rcclx_comm *comm)
+{
+	struct rx_msg message = {
+		.type = RX_MSG_OVER_BUDGET,
+		.over_budget = {.member = comm->member},
+	};
+
+	/* If it is lost, the operators do not hear of it; the ranks do, from each other. */
+	(void)conn_post(&comm->client->conn, &message, 0);
 }
 
 void comm_give_up(struct rcclx_comm *comm, enum rx_abort_reason reason)

@@ -48,6 +48,8 @@ librx_client_la_SOURCES = \
 	client/op_state.h \
 	client/placement.c \
 	client/placement.h \
+	client/precision.c \
+	client/precision.h \
 	client/session.c \
 	client/session.h \
 	client/version.c \

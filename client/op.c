@@ -31,6 +31,7 @@ rcclx_result op_start(
 		.coll = request->sig.coll,
 		.dtype = request->sig.dtype,
 		.op = request->sig.op,
+		.flags = request->sig.flags,
 		.root = request->sig.root,
 		.count = request->sig.count,
 		.imm = request->imm,

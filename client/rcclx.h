@@ -187,18 +187,35 @@ RCCLX_API rcclx_result rcclx_disconnect(struct rcclx_client *client);
 RCCLX_API rcclx_result rcclx_unique_id_create(
 	struct rcclx_client *client, struct rcclx_unique_id *id_p);
 
+/* Collectives in low precision, with their variable forms: bits of rcclx_comm_config. */
+enum {
+	RCCLX_LOW_PRECISION_ALL_REDUCE = 1,
+	RCCLX_LOW_PRECISION_ALL_GATHER = 2,
+	RCCLX_LOW_PRECISION_REDUCE_SCATTER = 4,
+	RCCLX_LOW_PRECISION_ALL_TO_ALL = 8,
+	RCCLX_LOW_PRECISION_ALL = 15,
+	RCCLX_LOW_PRECISION_GATHER_BF16 = 16, /* allreduce: the sum travels as bfloat16 */
+	RCCLX_LOW_PRECISION_NONE = 32,        /* none, whatever the environment says */
+};
+
 struct rcclx_comm_config {
 	uint32_t size;            /* sizeof(struct rcclx_comm_config) */
-	uint32_t reserved;        /* 0 */
+	uint32_t low_precision;   /* RCCLX_LOW_PRECISION_*, the same on all ranks; 0: as the
+				     environment says, see librcclx(3) */
 	uint64_t form_timeout_ns; /* for all ranks to come; 0: the daemon's default, 60 seconds */
 	uint64_t op_timeout_ns;   /* an op that takes longer aborts the communicator; 0: no limit.
 				     The lowest rank's value holds for all. */
 	const char *name;         /* shown to operators, at most 63 characters; NULL: none */
+	/* About low precision, the same on all ranks; 0: as the environment says. */
+	uint64_t low_precision_min;        /* from this many bytes on, of the larger buffer */
+	uint32_t low_precision_sample;     /* check one block of 32 in so many, from 128 */
+	uint32_t low_precision_budget_ppm; /* exact from then on when the relative error found in
+					      an operation is above so many millionths */
 };
 
 #define RCCLX_COMM_CONFIG_INIT                                                                     \
 	{                                                                                          \
-		sizeof(struct rcclx_comm_config), 0, 0, 0, NULL                                    \
+		sizeof(struct rcclx_comm_config), 0, 0, 0, NULL, 0, 0, 0                           \
 	}
 
 /**
@@ -398,17 +415,25 @@ enum {
 	RCCLX_EXECUTOR_DAEMON = 2, /* the daemon does it */
 };
 
+enum {
+	RCCLX_PRECISION_AUTO = 0,  /* as the communicator is configured, from its threshold on */
+	RCCLX_PRECISION_EXACT = 1, /* exact */
+	RCCLX_PRECISION_FP8 = 2,   /* low precision where there is such a form, whatever the size */
+};
+
 struct rcclx_call_config {
 	uint32_t size;       /* sizeof(struct rcclx_call_config) */
 	uint32_t executor;   /* RCCLX_EXECUTOR_*; the same on all ranks */
 	uint64_t timeout_ns; /* blocking calls: give up after this time, which aborts the
 				communicator (peers may have used this rank's data); 0: no limit */
 	const void *scalar; /* RCCLX_PREMUL_SUM: one element of the call's type; ranks may differ */
+	uint32_t precision; /* RCCLX_PRECISION_*; the same on all ranks */
+	uint32_t reserved;  /* 0 */
 };
 
 #define RCCLX_CALL_CONFIG_INIT                                                                     \
 	{                                                                                          \
-		sizeof(struct rcclx_call_config), 0, 0, NULL                                       \
+		sizeof(struct rcclx_call_config), 0, 0, NULL, 0, 0                                 \
 	}
 
 /**

@@ -16,6 +16,7 @@ static struct op_request part_of(
 {
 	struct op_request part = {.sig = call->request.sig, .imm = call->request.imm};
 
+	part.sig.flags = 0;
 	part.sig.coll = coll;
 	part.sig.root = root;
 	part.sig.count = count;

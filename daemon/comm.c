@@ -10,6 +10,7 @@
 #include "reply.h"
 #include "session.h"
 #include "stall.h"
+#include "../kernels/precision.h"
 #include "../shm/rx_cleanup.h"
 #include "../shm/rx_clock.h"
 
@@ -197,6 +198,7 @@ static int member_new(struct comm *comm, struct session *session, const struct c
 	member->uid = session->uid;
 	member->op_timeout_ns = join->op_timeout_ns;
 	member->cpus = join->cpus;
+	member->precision = join->precision;
 	r = member_charge(member);
 	if (!r)
 		r = rx_idmap_add(&comm->daemon->members, member, &member->id);
@@ -312,12 +314,43 @@ static void send_ready(struct comm *comm, const int fds[2])
 	}
 }
 
+/*
+ * All ranks have come. The first that wants another precision than rank 0: then no one of them gets
+ * what it asked for.
+ */
+static bool precision_agreed(struct comm *comm)
+{
+	const struct member *first = comm->members[0];
+	char sides[2][RX_PRECISION_TEXT];
+	char text[2 * RX_PRECISION_TEXT + 400];
+
+	for (uint32_t rank = 1; rank < comm->n_ranks; rank++) {
+		const struct member *member = comm->members[rank];
+
+		if (memcmp(&member->precision, &first->precision, sizeof(first->precision)) == 0)
+			continue;
+		rx_precision_describe(&first->precision, sides[0]);
+		rx_precision_describe(&member->precision, sides[1]);
+		(void)snprintf(text, sizeof(text),
+			"the ranks disagree about low precision: rank 0 (pid %u) has %s; rank %u "
+			"(pid %u) has %s; the configuration and the environment (RCCL_LOW_"
+			"PRECISION_*, RCCLX_LINK_RATE) have to be the same on all ranks",
+			(uint32_t)first->pid, sides[0], rank, (uint32_t)member->pid, sides[1]);
+		fail_forming(comm, RX_ERR_MISMATCH, 1ull | 1ull << rank, text);
+		return false;
+	}
+	return true;
+}
+
 static void form(struct comm *comm)
 {
 	RX_CLOSE int ctl_fd = -1;
 	RX_CLOSE int arena_fd = -1;
-	int r = comm_mem_open(comm, &ctl_fd, &arena_fd);
+	int r = 0;
 
+	if (!precision_agreed(comm))
+		return;
+	r = comm_mem_open(comm, &ctl_fd, &arena_fd);
 	if (r) {
 		char text[160];
 
@@ -491,6 +524,23 @@ void comm_abort(struct comm *comm, enum rx_abort_reason reason, uint32_t rank, u
 	stall_clear(comm);
 	op_fail_all(comm);
 	p2p_fail_all(comm);
+}
+
+void comm_over_budget(struct comm *comm, uint32_t rank, uint64_t error_ppm)
+{
+	char who[40] = "the daemon";
+
+	if (comm->state != COMM_READY || comm->over_budget)
+		return;
+	comm->over_budget = true;
+	comm_mem_over_budget(comm);
+	if (rank < comm->n_ranks)
+		(void)snprintf(who, sizeof(who), "rank %u (pid %u)", rank, comm_pid(comm, rank));
+	rx_log_limited(daemon_log_limit(comm->daemon, comm->members[0]->uid, "over_budget"),
+		RX_LOG_INFO,
+		"comm=%" PRIu64 " name=\"%s\" low precision: %s found a relative error of %" PRIu64
+		" ppm, above the budget of %u; its operations are exact from now on",
+		comm->id, comm->name, who, error_ppm, comm->members[0]->precision.budget_ppm);
 }
 
 void comm_shut_down(struct comm *comm)

@@ -34,6 +34,7 @@ struct member {
 	uid_t uid;
 	uint64_t op_timeout_ns;
 	struct cpu_mask cpus;
+	struct rx_precision precision;
 	uint64_t n_posted;  /* daemon ops */
 	struct op *next_op; /* of the op it posts next, if another rank has posted that */
 	uint32_t n_bad;     /* its refused entries in ops and transfers that are not complete */
@@ -90,6 +91,9 @@ struct comm {
 	uint32_t fail_rank;  /* this one */
 	uint64_t ops_done;
 
+	struct rx_precision_counts precision; /* of its ops that the daemon has executed */
+	bool over_budget;                     /* of errors: nothing in low precision any more */
+
 	struct p2p *p2p; /* sends and receives; NULL before the first */
 
 	struct stall stall;
@@ -104,6 +108,7 @@ struct comm_join {
 	uint64_t op_timeout_ns;   /* 0: none */
 	const char *name;
 	struct cpu_mask cpus;
+	struct rx_precision precision;
 };
 
 /** comm_join() - a rank asks to join; it is answered here or when the communicator is formed */
@@ -127,6 +132,9 @@ void member_gone(struct member *member, enum rx_member_status status);
  */
 void comm_abort(struct comm *comm, enum rx_abort_reason reason, uint32_t rank, uint32_t other,
 	const struct rx_op_sig *sig);
+
+/** comm_over_budget() - @rank has found errors above the budget (UINT32_MAX: the daemon has) */
+void comm_over_budget(struct comm *comm, uint32_t rank, uint64_t error_ppm);
 
 /** comm_shut_down() - the daemon stops: fail the forming, abort the formed. May free @comm. */
 void comm_shut_down(struct comm *comm);

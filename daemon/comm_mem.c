@@ -36,6 +36,7 @@ static void fill_ctl(struct comm *comm)
 	ctl->cores_shared = comm->place.cores_shared;
 	ctl->spin_us = comm->daemon->config.waiting.spin_us;
 	ctl->tuning = comm->daemon->tuning->table;
+	ctl->precision = comm->members[0]->precision;
 	for (uint32_t rank = 0; rank < comm->n_ranks; rank++) {
 		ctl->pid[rank] = comm_pid(comm, rank);
 		ctl->session[rank] = comm->members[rank]->session_id;
@@ -95,6 +96,14 @@ void comm_mem_forget(struct comm *comm)
 	struct rx_fabric_ctl *ctl = comm->ctl_map.addr;
 
 	atomic_fetch_add_explicit(&ctl->mem_generation, 1, memory_order_release);
+}
+
+void comm_mem_over_budget(struct comm *comm)
+{
+	struct rx_fabric_ctl *ctl = comm->ctl_map.addr;
+
+	/* No pair: a rank that sees it tells the others in its next entry. */
+	atomic_store_explicit(&ctl->over_budget, 1, memory_order_relaxed);
 }
 
 void comm_mem_abort(struct comm *comm, const struct rx_op_sig *sig)

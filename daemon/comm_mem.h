@@ -23,6 +23,9 @@ void comm_mem_status(struct comm *comm, uint32_t rank, enum rx_member_status sta
 /** comm_mem_forget() - memory of a member was freed: members drop what they imported */
 void comm_mem_forget(struct comm *comm);
 
+/** comm_mem_over_budget() - no low precision any more */
+void comm_mem_over_budget(struct comm *comm);
+
 /** comm_mem_abort() - set the abort word and wake everybody */
 void comm_mem_abort(struct comm *comm, const struct rx_op_sig *sig);
 

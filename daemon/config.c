@@ -49,6 +49,7 @@ static const struct key top_keys[] = {
 	{"log_level", KIND_LEVEL, AT(log_level), 0, 0},
 	{"ring_entries", KIND_RING, AT(ring_entries), 2, RX_RING_ENTRIES_MAX},
 	{"host_workers", KIND_COUNT32, AT(host_workers), 1, 64},
+	{"low_precision_scratch_bytes", KIND_COUNT64, AT(scratch_bytes), 1u << 20, INT64_MAX},
 	{"form_timeout_s", KIND_SECONDS, AT(form_timeout_ns), 100, 86400000},
 	{"stall_report_s", KIND_SECONDS, AT(stall_report_ns), 300, 86400000},
 };
@@ -100,6 +101,7 @@ struct config config_default(void)
 		.log_level = RX_LOG_INFO,
 		.ring_entries = RX_RING_SQ_ENTRIES_DEFAULT,
 		.host_workers = 1,
+		.scratch_bytes = 64u << 20,
 		.form_timeout_ns = 60 * RX_NS_PER_SEC,
 		.stall_report_ns = RX_NS_PER_SEC,
 		.waiting = {.spin_us = 20},

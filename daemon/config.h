@@ -28,6 +28,7 @@ struct config {
 	enum rx_log_level log_level;
 	uint32_t ring_entries; /* submission entries of a session that asks for no number */
 	uint32_t host_workers;
+	uint64_t scratch_bytes; /* of collectives in low precision, at most */
 	uint64_t form_timeout_ns;
 	uint64_t stall_report_ns;
 	struct limits limits;

@@ -13,6 +13,7 @@
 #include "loop.h"
 #include "peer.h"
 #include "ringsrv.h"
+#include "scratch.h"
 #include "sd.h"
 #include "session.h"
 #include "topology.h"
@@ -70,6 +71,7 @@ static int make_handles(struct daemon *daemon)
 
 static void free_node(struct daemon *daemon)
 {
+	daemon->scratch = scratch_free(daemon->scratch);
 	daemon->tuning = tuning_free(daemon->tuning);
 	daemon->topology = topology_free(daemon->topology);
 }
@@ -80,7 +82,13 @@ static int read_node(struct daemon *daemon)
 	struct config_error error;
 	int r = topology_new(NULL, &daemon->topology);
 
-	return r ? r : tuning_load(NULL, false, &daemon->tuning, &error);
+	if (!r)
+		r = tuning_load(NULL, false, &daemon->tuning, &error);
+	/* Small jobs are done in the loop thread. */
+	if (!r)
+		r = scratch_new(daemon->config.host_workers + 1, daemon->config.scratch_bytes,
+			&daemon->scratch);
+	return r;
 }
 
 int daemon_init(struct daemon *daemon, uv_loop_t *loop, struct config *config,
@@ -147,8 +155,10 @@ void daemon_reconfigure(struct daemon *daemon, struct config *config)
 
 	if (!same_path(before.socket, config->socket) ||
 		!same_path(before.admin_socket, config->admin_socket) ||
-		before.host_workers != config->host_workers)
-		rx_info("socket, admin_socket and host_workers take effect at the next start");
+		before.host_workers != config->host_workers ||
+		before.scratch_bytes != config->scratch_bytes)
+		rx_info("socket, admin_socket, host_workers and low_precision_scratch_bytes take "
+			"effect at the next start");
 	daemon->config = *config;
 	*config = (struct config){0};
 	config_deinit(&before);

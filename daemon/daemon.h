@@ -25,6 +25,7 @@
 struct exec;
 struct listener;
 struct loop_timer;
+struct scratch;
 struct sd;
 struct topology;
 struct tuning;
@@ -52,9 +53,10 @@ struct daemon {
 	struct accounts accounts;
 	struct stats stats;
 	struct latency latency;
-	struct exec *exec;   /* collectives */
-	struct exec *chores; /* what takes the kernel long: making and freeing large memory */
-	struct sd *sd;       /* NULL when not started by systemd */
+	struct exec *exec;       /* collectives */
+	struct scratch *scratch; /* of its jobs in low precision */
+	struct exec *chores;     /* what takes the kernel long: making and freeing large memory */
+	struct sd *sd;           /* NULL when not started by systemd */
 	char *socket_path;
 	void (*stopped)(void *owner); /* everything of ours is closing: close the rest */
 	void *owner;

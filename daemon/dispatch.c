@@ -16,6 +16,7 @@ static const handler_fn handlers[RX_MSG_TYPE_N] = {
 	[RX_MSG_COMM_LEAVE] = h_comm_leave,
 	[RX_MSG_COMM_ABORT] = h_comm_abort,
 	[RX_MSG_STALL_HINT] = h_stall_hint,
+	[RX_MSG_OVER_BUDGET] = h_over_budget,
 	[RX_MSG_MEM_ALLOC] = h_mem_alloc,
 	[RX_MSG_MEM_REGISTER] = h_mem_register,
 	[RX_MSG_MEM_FREE] = h_mem_free,

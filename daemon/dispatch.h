@@ -23,6 +23,7 @@ void h_comm_join(struct peer *peer, const struct rx_msg *msg, struct rx_fdset *f
 void h_comm_leave(struct peer *peer, const struct rx_msg *msg, struct rx_fdset *fds);
 void h_comm_abort(struct peer *peer, const struct rx_msg *msg, struct rx_fdset *fds);
 void h_stall_hint(struct peer *peer, const struct rx_msg *msg, struct rx_fdset *fds);
+void h_over_budget(struct peer *peer, const struct rx_msg *msg, struct rx_fdset *fds);
 void h_mem_alloc(struct peer *peer, const struct rx_msg *msg, struct rx_fdset *fds);
 void h_mem_register(struct peer *peer, const struct rx_msg *msg, struct rx_fdset *fds);
 void h_mem_free(struct peer *peer, const struct rx_msg *msg, struct rx_fdset *fds);

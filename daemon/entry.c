@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "entry.h"
 
+#include "../kernels/precision.h"
+
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -55,14 +57,14 @@ static const char *check_call(const struct rx_sqe *sqe, uint32_t n_ranks)
 {
 	if (sqe->coll >= RX_COLL_N || rx_coll_is_v(sqe->coll))
 		return "this collective does not exist here";
-	if (sqe->flags != RX_SQE_F_NONE)
-		return "unknown flags";
 	if (rx_dtype_size(sqe->dtype) == 0)
 		return "unknown data type";
 	if (rx_coll_reduces(sqe->coll) && sqe->op >= RX_REDOP_N)
 		return "unknown reduction";
 	if (!rx_coll_reduces(sqe->coll) && sqe->op != 0)
 		return "this collective does not reduce";
+	if (!rx_precision_flags_ok(sqe->flags, sqe->coll, sqe->dtype, sqe->op))
+		return "unknown flags";
 	if (sqe->coll == RX_BARRIER && sqe->count != 0)
 		return "a barrier has no data";
 	return check_root(sqe, n_ranks);
@@ -105,6 +107,9 @@ void sig_describe(const struct rx_op_sig *sig, char *text, size_t bytes)
 	const char *dtype = rx_dtype_name(sig->dtype);
 	char reduction[24] = "";
 	char root[24] = "";
+	const char *fp8 = rx_precision_in_low(sig->flags, sig->coll, sig->dtype, sig->op)
+				  ? ", in low precision"
+				  : "";
 
 	if (sig->coll == RX_BARRIER) {
 		(void)snprintf(text, bytes, "barrier");
@@ -112,7 +117,7 @@ void sig_describe(const struct rx_op_sig *sig, char *text, size_t bytes)
 	}
 	/* The counts of these travel as a checksum. */
 	if (rx_coll_is_v(sig->coll)) {
-		(void)snprintf(text, bytes, "%s of %s", coll, dtype);
+		(void)snprintf(text, bytes, "%s of %s%s", coll, dtype, fp8);
 		return;
 	}
 	if (rx_coll_reduces(sig->coll))
@@ -123,6 +128,6 @@ void sig_describe(const struct rx_op_sig *sig, char *text, size_t bytes)
 		(void)snprintf(root, sizeof(root), " to rank %" PRIu32, sig->root);
 	else if (sig->coll == RX_RECV)
 		(void)snprintf(root, sizeof(root), " from rank %" PRIu32, sig->root);
-	(void)snprintf(
-		text, bytes, "%s of %" PRIu64 " %s%s%s", coll, sig->count, dtype, reduction, root);
+	(void)snprintf(text, bytes, "%s of %" PRIu64 " %s%s%s%s", coll, sig->count, dtype,
+		reduction, root, fp8);
 }

@@ -13,7 +13,9 @@
 #include "p2p.h"
 #include "peer.h"
 #include "reply.h"
+#include "scratch.h"
 #include "session.h"
+#include "../kernels/precision.h"
 #include "../shm/rx_clock.h"
 
 #include <errno.h>
@@ -49,13 +51,18 @@ static size_t fill_limits(struct daemon *daemon, struct rx_limit_info *limits, c
 			.limit = accounts->limit_per_uid[kind],
 		};
 	}
+	limits[n++] = (struct rx_limit_info){
+		.name = "low_precision_scratch_bytes",
+		.used = scratch_bytes(daemon->scratch),
+		.limit = daemon->config.scratch_bytes,
+	};
 	return n;
 }
 
 void h_admin_status(struct peer *peer, const struct rx_msg *msg, struct rx_fdset *fds)
 {
 	struct daemon *daemon = peer->daemon;
-	struct rx_limit_info limits[2 * _ACCOUNT_N];
+	struct rx_limit_info limits[2 * _ACCOUNT_N + 1];
 	char names[_ACCOUNT_N][32];
 	struct rx_msg answer = {.type = RX_MSG_ADMIN_STATUS_REPLY, .serial = msg->serial};
 
@@ -135,6 +142,7 @@ struct comm_texts {
 	struct rx_rank_info ranks[RX_MAX_RANKS];
 	char ops[RX_MAX_RANKS][OP_TEXT_BYTES];
 	char reason[REASON_BYTES];
+	char precision[RX_PRECISION_TEXT];
 };
 
 struct comm_page {
@@ -220,6 +228,38 @@ static uint64_t late_ranks(const struct comm *comm, uint64_t *stalled_ns_p)
 	return late;
 }
 
+/* Of all ranks, and of what the daemon does for them. */
+static void fill_precision(
+	struct rx_comm_info *info, struct comm_texts *texts, const struct comm *comm)
+{
+	struct rx_precision_counts sum = comm->precision;
+	uint64_t n_inline = 0;
+
+	/* Each rank has counted an inline op. */
+	for (uint32_t rank = 0; rank < comm->n_ranks; rank++) {
+		struct rx_precision_counts counts = rx_fabric_counts(&comm->fabric, rank);
+
+		n_inline = rx_max_u64(n_inline, counts.n_ops);
+		counts.n_ops = 0;
+		rx_precision_add(&sum, &counts);
+	}
+	if (n_inline > 0)
+		rx_precision_add(&sum, &(struct rx_precision_counts){.n_ops = n_inline});
+	rx_precision_describe(&comm->fabric.ctl->precision, texts->precision);
+	info->precision = texts->precision;
+	info->over_budget = comm->over_budget;
+	info->precision_ops = sum.n_ops;
+	info->exact_bytes = sum.exact_bytes;
+	info->wire_bytes = sum.wire_bytes;
+	info->precision_blocks = sum.n_blocks;
+	info->saturated_blocks = sum.n_saturated;
+	info->flushed_blocks = sum.n_flushed;
+	info->special_blocks = sum.n_special;
+	info->sampled_blocks = sum.n_sampled;
+	info->error_ppm = sum.error_ppm;
+	info->worst_error_ppm = sum.worst_ppm;
+}
+
 static void fill_comm(struct rx_comm_info *info, struct comm_texts *texts, const struct comm *comm)
 {
 	struct p2p_view p2p;
@@ -244,6 +284,7 @@ static void fill_comm(struct rx_comm_info *info, struct comm_texts *texts, const
 		info->cores_shared = comm->place.cores_shared;
 		info->shares = topology_share_name(comm->place.share);
 		info->tuning_epoch = comm->fabric.ctl->tuning.epoch;
+		fill_precision(info, texts, comm);
 	}
 	for (uint32_t rank = 0; rank < comm->n_ranks; rank++)
 		fill_rank(texts, comm, &p2p, rank);

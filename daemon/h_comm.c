@@ -8,6 +8,7 @@
 #include "reply.h"
 #include "session.h"
 #include "stall.h"
+#include "../kernels/precision.h"
 
 void h_unique_id_get(struct peer *peer, const struct rx_msg *msg, struct rx_fdset *fds)
 {
@@ -30,10 +31,23 @@ void h_comm_join(struct peer *peer, const struct rx_msg *msg, struct rx_fdset *f
 {
 	const struct rx_msg_comm_join *join = &msg->comm_join;
 	const char *refusal = daemon_refuses(peer->daemon);
+	struct rx_precision precision;
 
 	(void)fds;
 	if (refusal) {
 		reply_error(peer, msg->serial, RX_ERR_DENIED, 0, "%s", refusal);
+		return;
+	}
+	precision = (struct rx_precision){
+		.flags = join->precision_flags,
+		.sample_every = join->precision_sample_every,
+		.budget_ppm = join->precision_budget_ppm,
+		.min_bytes = join->precision_min_bytes,
+		.link_rate = join->link_rate,
+	};
+	refusal = rx_precision_ok(&precision);
+	if (refusal) {
+		reply_error(peer, msg->serial, RX_ERR_INVALID, 0, "low precision: %s", refusal);
 		return;
 	}
 	comm_join(peer->session, &(struct comm_join){
@@ -45,6 +59,7 @@ void h_comm_join(struct peer *peer, const struct rx_msg *msg, struct rx_fdset *f
 					 .op_timeout_ns = join->op_timeout_ns,
 					 .name = join->name,
 					 .cpus = topology_mask(join->cpus.data, join->cpus.len),
+					 .precision = precision,
 				 });
 }
 
@@ -93,4 +108,16 @@ void h_stall_hint(struct peer *peer, const struct rx_msg *msg, struct rx_fdset *
 	/* It may have left meanwhile. */
 	if (member)
 		stall_hint(member);
+}
+
+void h_over_budget(struct peer *peer, const struct rx_msg *msg, struct rx_fdset *fds)
+{
+	struct member *member = member_find(peer->session, msg->over_budget.member);
+	struct rx_precision_counts counts;
+
+	(void)fds;
+	if (!member)
+		return;
+	counts = rx_fabric_counts(&member->comm->fabric, member->rank);
+	comm_over_budget(member->comm, member->rank, counts.error_ppm);
 }

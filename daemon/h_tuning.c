@@ -38,11 +38,13 @@ static void fill_row(const struct tuning *tuning, uint64_t index, struct rx_tuni
 		.chunk = entry->chunk,
 		.direct_min = entry->direct_min,
 		.stream_min = entry->stream_min,
+		.low_precision_min = entry->low_precision_min,
 		.flat_max_from = texts[TUNING_FLAT_MAX],
 		.flat_max_shared_from = texts[TUNING_FLAT_MAX_SHARED],
 		.chunk_from = texts[TUNING_CHUNK],
 		.direct_min_from = texts[TUNING_DIRECT_MIN],
 		.stream_min_from = texts[TUNING_STREAM_MIN],
+		.low_precision_min_from = texts[TUNING_LOW_PRECISION_MIN],
 	};
 }
 

@@ -29,6 +29,7 @@ librx_daemon_la_SOURCES = \
 	daemon/region.c daemon/region.h \
 	daemon/reply.c daemon/reply.h \
 	daemon/ringsrv.c daemon/ringsrv.h \
+	daemon/scratch.c daemon/scratch.h \
 	daemon/sd.c daemon/sd.h \
 	daemon/session.c daemon/session.h \
 	daemon/sockets.c daemon/sockets.h \

@@ -19,7 +19,9 @@
 #include "entry.h"
 #include "loop.h"
 #include "region.h"
+#include "scratch.h"
 #include "stall.h"
+#include "../kernels/precision.h"
 #include "../shm/rx_clock.h"
 
 #include <assert.h>
@@ -196,7 +198,55 @@ static void run_in_worker(struct exec_job *job)
 {
 	struct op *op = rx_container_of(job, struct op, job);
 
+	if (op->args.lowprec)
+		op->lowprec.scratch =
+			scratch_take(op->comm->daemon->scratch, &op->lowprec.scratch_bytes);
 	op->run_result = host_coll_run(&op->args);
+	if (op->args.lowprec)
+		scratch_put(op->comm->daemon->scratch, op->lowprec.scratch);
+}
+
+/* ---- low precision ---- */
+
+static bool in_low_precision(const struct op *op)
+{
+	return op->parts[0].sig.flags == RX_SIG_FP8 && !op->comm->over_budget;
+}
+
+static void prepare_lowprec(struct op *op)
+{
+	const struct rx_precision *precision = &op->comm->fabric.ctl->precision;
+
+	op->lowprec = (struct host_lowprec){
+		.bf16 = precision->flags & RX_PRECISION_GATHER_BF16,
+	};
+	rx_precision_check_init(&op->lowprec.check, precision->sample_every, op->number);
+	op->args.lowprec = &op->lowprec;
+}
+
+static void account_lowprec(struct op *op)
+{
+	struct comm *comm = op->comm;
+	const struct host_lowprec *lp = &op->lowprec;
+	uint32_t budget_ppm = comm->fabric.ctl->precision.budget_ppm;
+	uint64_t ppm = rx_precision_check_ppm(&lp->check);
+	const struct rx_precision_counts counts = {
+		.n_ops = 1,
+		.exact_bytes = lp->exact_bytes,
+		.wire_bytes = lp->wire_bytes,
+		.n_blocks = lp->stats.n_blocks,
+		.n_saturated = lp->stats.n_saturated,
+		.n_flushed = lp->stats.n_flushed,
+		.n_special = lp->stats.n_special,
+		.n_sampled = lp->check.n_blocks,
+		.worst_ppm = ppm,
+	};
+
+	rx_precision_add(&comm->precision, &counts);
+	if (lp->check.n_blocks > 0)
+		comm->precision.error_ppm = ppm;
+	if (budget_ppm > 0 && ppm > budget_ppm)
+		comm_over_budget(comm, UINT32_MAX, ppm);
 }
 
 static void on_done(struct exec_job *job)
@@ -206,6 +256,8 @@ static void on_done(struct exec_job *job)
 
 	assert(comm->running == op);
 	comm->running = NULL;
+	if (op->args.lowprec && op->run_result == 0)
+		account_lowprec(op);
 	answer_all(op, outcome_of_run(comm, op->run_result));
 	op_free(op, op->run_result == 0 ? OP_DONE : OP_FAILED);
 	advance(comm);
@@ -250,6 +302,8 @@ static void run(struct op *op)
 		.cancel = &op->job.cancelled,
 		.n_pieces = exec_pieces(comm->daemon->exec),
 	};
+	if (in_low_precision(op))
+		prepare_lowprec(op);
 	op->job.run = run_in_worker;
 	op->job.done = on_done;
 	op_set_state(op, OP_RUNNING);
@@ -311,6 +365,10 @@ static void begin(struct op *op)
 		op_free(op, OP_FAILED);
 	} else if (odd < comm->n_ranks) {
 		answer_mismatch(op, odd);
+		op_free(op, OP_FAILED);
+	} else if (in_low_precision(op) && scratch_ready(comm->daemon->scratch)) {
+		answer_all(
+			op, (struct outcome){.result = RX_ERR_NO_MEMORY, .peer_rank = UINT32_MAX});
 		op_free(op, OP_FAILED);
 	} else {
 		run(op);

@@ -9,6 +9,7 @@
 #include "comm.h"
 #include "exec.h"
 #include "../kernels/host/host_coll.h"
+#include "../kernels/host/host_lowprec.h"
 #include "../shm/rx_ring_abi.h"
 
 struct region;
@@ -47,6 +48,7 @@ struct op {
 	/* Belong to the worker while it is RUNNING. */
 	struct exec_job job;
 	struct host_coll_args args;
+	struct host_lowprec lowprec; /* if args points to it */
 	int run_result;
 	/* Of args, by rank. */
 	const void **send;

@@ -15,7 +15,7 @@ static const uint32_t class_max[RX_TUNING_CLASSES] = {2, 4, 8, 16, RX_MAX_RANKS}
 #define THRESHOLDS(flat)                                                                           \
 	{                                                                                          \
 		.flat_max = (flat), .flat_max_shared = 4096, .chunk = RX_CHUNK_BYTES,              \
-		.direct_min = 2048, .stream_min = 16ull << 20                                      \
+		.direct_min = 2048, .stream_min = 16ull << 20, .low_precision_min = 16u << 20      \
 	}
 #define ROW                                                                                        \
 	{                                                                                          \

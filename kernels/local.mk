@@ -24,8 +24,14 @@ librx_kernels_la_SOURCES = \
 	kernels/host/fold.h \
 	kernels/host/host_coll.c \
 	kernels/host/host_coll.h \
+	kernels/host/host_lowprec.c \
+	kernels/host/host_lowprec.h \
 	kernels/host/reduce.c \
 	kernels/host/reduce.h \
+	kernels/precision.c \
+	kernels/precision.h \
+	kernels/precision_check.c \
+	kernels/precision_check.h \
 	kernels/rx_backend.h
 librx_kernels_la_LIBADD = librx_fold_scalar.la
 

@@ -143,6 +143,7 @@ static const char *check_comm_info(const struct rx_comm_info *comm)
 		return "communicator with too many ranks";
 	if (!rx_check_text(comm->name, RX_NAME_MAX) || !rx_check_text(comm->state, RX_NAME_MAX) ||
 		!rx_check_text(comm->shares, RX_NAME_MAX) ||
+		!rx_check_text(comm->precision, RX_ERROR_TEXT_MAX) ||
 		!rx_check_text(comm->reason, RX_ERROR_TEXT_MAX))
 		return "state of a communicator is not plain text";
 	for (size_t i = 0; i < comm->n_members && !why; i++)
@@ -167,7 +168,8 @@ static const char *check_tuning(const struct rx_msg_admin_tuning_reply *m)
 	for (size_t i = 0; i < m->n_rows; i++) {
 		const struct rx_tuning_row *row = &m->rows[i];
 		const char *const texts[] = {row->flat_max_from, row->flat_max_shared_from,
-			row->chunk_from, row->direct_min_from, row->stream_min_from};
+			row->chunk_from, row->direct_min_from, row->stream_min_from,
+			row->low_precision_min_from};
 
 		if (row->ranks == 0 || row->ranks > RX_MAX_RANKS)
 			return "number of ranks out of range";

@@ -91,7 +91,9 @@ LAYOUT(unique_id_reply, struct rx_msg_unique_id_reply, unique_id_reply,
 #define O struct rx_msg_comm_join
 #define T Rcclx__CommJoin
 LAYOUT(comm_join, O, comm_join, BYTES(O, T, id), U32(O, T, n_ranks), U32(O, T, rank),
-	U64(O, T, form_timeout_ns), U64(O, T, op_timeout_ns), TEXT(O, T, name), BYTES(O, T, cpus));
+	U64(O, T, form_timeout_ns), U64(O, T, op_timeout_ns), TEXT(O, T, name), BYTES(O, T, cpus),
+	U32(O, T, precision_flags), U32(O, T, precision_sample_every),
+	U32(O, T, precision_budget_ppm), U64(O, T, precision_min_bytes), U64(O, T, link_rate));
 #undef O
 #undef T
 #define O struct rx_msg_comm_ready
@@ -109,6 +111,8 @@ LAYOUT(comm_abort, O, comm_abort, U32(O, T, member), U32(O, T, reason));
 #undef T
 LAYOUT(stall_hint, struct rx_msg_member, stall_hint,
 	U32(struct rx_msg_member, Rcclx__StallHint, member));
+LAYOUT(over_budget, struct rx_msg_member, over_budget,
+	U32(struct rx_msg_member, Rcclx__OverBudget, member));
 LAYOUT(mem_alloc, struct rx_msg_mem_alloc, mem_alloc,
 	U64(struct rx_msg_mem_alloc, Rcclx__MemAlloc, bytes));
 #define O struct rx_msg_mem_register
@@ -176,7 +180,11 @@ LAYOUT(comm_info, O, comm_info, U64(O, T, id), TEXT(O, T, name), TEXT(O, T, stat
 	U32(O, T, n_ranks), U64(O, T, arena_bytes),
 	LIST(O, n_members, T, members, &rank_info_layout), U64(O, T, stalled_ns),
 	TEXT(O, T, reason), U64(O, T, ops_done), U32(O, T, ops_queued), U64(O, T, age_ns),
-	U32(O, T, n_cores), BOOL(O, T, cores_shared), TEXT(O, T, shares), U64(O, T, tuning_epoch));
+	U32(O, T, n_cores), BOOL(O, T, cores_shared), TEXT(O, T, shares), U64(O, T, tuning_epoch),
+	TEXT(O, T, precision), BOOL(O, T, over_budget), U64(O, T, precision_ops),
+	U64(O, T, exact_bytes), U64(O, T, wire_bytes), U64(O, T, precision_blocks),
+	U64(O, T, saturated_blocks), U64(O, T, flushed_blocks), U64(O, T, special_blocks),
+	U64(O, T, sampled_blocks), U64(O, T, error_ppm), U64(O, T, worst_error_ppm));
 #undef O
 #undef T
 #define O struct rx_msg_admin_comms_reply
@@ -190,7 +198,8 @@ LAYOUT(admin_comms_reply, O, admin_comms_reply, LIST(O, n_comms, T, comms, &comm
 LAYOUT(tuning_row, O, tuning_row, U32(O, T, coll), U32(O, T, ranks), U32(O, T, flat_max),
 	U32(O, T, flat_max_shared), U32(O, T, chunk), U64(O, T, direct_min), U64(O, T, stream_min),
 	TEXT(O, T, flat_max_from), TEXT(O, T, flat_max_shared_from), TEXT(O, T, chunk_from),
-	TEXT(O, T, direct_min_from), TEXT(O, T, stream_min_from));
+	TEXT(O, T, direct_min_from), TEXT(O, T, stream_min_from), U32(O, T, low_precision_min),
+	TEXT(O, T, low_precision_min_from));
 #undef O
 #undef T
 #define O struct rx_msg_admin_tuning_reply
@@ -221,6 +230,7 @@ static const struct layout *const layouts[RX_MSG_TYPE_N] = {
 	[RX_MSG_COMM_LEAVE] = &comm_leave_layout,
 	[RX_MSG_COMM_ABORT] = &comm_abort_layout,
 	[RX_MSG_STALL_HINT] = &stall_hint_layout,
+	[RX_MSG_OVER_BUDGET] = &over_budget_layout,
 	[RX_MSG_MEM_ALLOC] = &mem_alloc_layout,
 	[RX_MSG_MEM_REGISTER] = &mem_register_layout,
 	[RX_MSG_MEM_FREE] = &mem_free_layout,

@@ -56,6 +56,11 @@ struct rx_msg_comm_join {
 	uint64_t op_timeout_ns;
 	const char *name;
 	struct rx_bytes cpus;
+	uint32_t precision_flags;
+	uint32_t precision_sample_every;
+	uint32_t precision_budget_ppm;
+	uint64_t precision_min_bytes;
+	uint64_t link_rate;
 };
 
 struct rx_msg_comm_ready {
@@ -181,6 +186,18 @@ struct rx_comm_info {
 	bool cores_shared;
 	const char *shares;
 	uint64_t tuning_epoch;
+	const char *precision;
+	bool over_budget;
+	uint64_t precision_ops;
+	uint64_t exact_bytes;
+	uint64_t wire_bytes;
+	uint64_t precision_blocks;
+	uint64_t saturated_blocks;
+	uint64_t flushed_blocks;
+	uint64_t special_blocks;
+	uint64_t sampled_blocks;
+	uint64_t error_ppm;
+	uint64_t worst_error_ppm;
 };
 
 struct rx_msg_admin_comms_reply {
@@ -197,11 +214,13 @@ struct rx_tuning_row {
 	uint32_t chunk;
 	uint64_t direct_min;
 	uint64_t stream_min;
+	uint32_t low_precision_min;
 	const char *flat_max_from;
 	const char *flat_max_shared_from;
 	const char *chunk_from;
 	const char *direct_min_from;
 	const char *stream_min_from;
+	const char *low_precision_min_from;
 };
 
 struct rx_msg_admin_tuning_reply {
@@ -248,6 +267,7 @@ struct rx_msg {
 		struct rx_msg_member comm_leave;
 		struct rx_msg_comm_abort comm_abort;
 		struct rx_msg_member stall_hint;
+		struct rx_msg_member over_budget;
 		struct rx_msg_mem_alloc mem_alloc;
 		struct rx_msg_mem_register mem_register;
 		struct rx_msg_mem_reply mem_reply;

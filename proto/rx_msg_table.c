@@ -13,6 +13,7 @@ static const struct rx_msg_info table[RX_MSG_TYPE_N] = {
 	[RX_MSG_COMM_LEAVE] = {"CommLeave", RX_FROM_CLIENT, 0, 0, MAY_BE_ALONE},
 	[RX_MSG_COMM_ABORT] = {"CommAbort", RX_FROM_CLIENT, 0, 0, MAY_BE_ALONE},
 	[RX_MSG_STALL_HINT] = {"StallHint", RX_FROM_CLIENT, 0, 0, MAY_BE_ALONE},
+	[RX_MSG_OVER_BUDGET] = {"OverBudget", RX_FROM_CLIENT, 0, 0, MAY_BE_ALONE},
 	[RX_MSG_MEM_ALLOC] = {"MemAlloc", RX_FROM_CLIENT, 0, 0, NEEDS_SERIAL},
 	[RX_MSG_MEM_REGISTER] = {"MemRegister", RX_FROM_CLIENT, 1, 1, NEEDS_SERIAL},
 	[RX_MSG_MEM_FREE] = {"MemFree", RX_FROM_CLIENT, 0, 0, MAY_BE_ALONE},

@@ -47,6 +47,7 @@ enum rx_msg_type {
 	RX_MSG_MEM_REGISTER = 9,
 	RX_MSG_MEM_FREE = 10,
 	RX_MSG_MEM_IMPORT = 11,
+	RX_MSG_OVER_BUDGET = 12,
 	/* admin -> daemon */
 	RX_MSG_ADMIN_STATUS = 32,
 	RX_MSG_ADMIN_SESSIONS = 33,

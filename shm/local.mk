@@ -19,6 +19,7 @@ librx_shm_la_SOURCES = \
 	shm/rx_map.h \
 	shm/rx_memfd.c \
 	shm/rx_memfd.h \
+	shm/rx_precision_abi.h \
 	shm/rx_result.h \
 	shm/rx_ring.c \
 	shm/rx_ring.h \

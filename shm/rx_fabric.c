@@ -111,6 +111,30 @@ struct rx_line_view rx_fabric_view(const struct rx_fabric *fabric, uint32_t rank
 	return view;
 }
 
+void rx_fabric_count(
+	const struct rx_fabric *fabric, uint32_t rank, const struct rx_precision_counts *counts)
+{
+	struct rx_line_counts *line = &fabric->lines[rank].precision;
+	uint64_t words[RX_PRECISION_N_COUNTS];
+
+	memcpy(words, counts, sizeof(words));
+	/* No pair: whoever reads them wants numbers, not an order of things. */
+	for (size_t i = 0; i < RX_PRECISION_N_COUNTS; i++)
+		atomic_store_explicit(&line->words[i], words[i], memory_order_relaxed);
+}
+
+struct rx_precision_counts rx_fabric_counts(const struct rx_fabric *fabric, uint32_t rank)
+{
+	const struct rx_line_counts *line = &fabric->lines[rank].precision;
+	struct rx_precision_counts counts;
+	uint64_t words[RX_PRECISION_N_COUNTS];
+
+	for (size_t i = 0; i < RX_PRECISION_N_COUNTS; i++)
+		words[i] = atomic_load_explicit(&line->words[i], memory_order_relaxed);
+	memcpy(&counts, words, sizeof(counts));
+	return counts;
+}
+
 bool rx_fabric_ctl_abort(struct rx_fabric_ctl *ctl, enum rx_abort_reason reason, uint32_t rank,
 	uint32_t other, const struct rx_op_sig sig[2])
 {

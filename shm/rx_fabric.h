@@ -181,6 +181,13 @@ struct rx_line_view {
 /** rx_fabric_view() - snapshot of @rank's line; consistent enough for a report */
 struct rx_line_view rx_fabric_view(const struct rx_fabric *fabric, uint32_t rank);
 
+/** rx_fabric_count() - tell the daemon what this rank has counted; the rank itself */
+void rx_fabric_count(
+	const struct rx_fabric *fabric, uint32_t rank, const struct rx_precision_counts *counts);
+
+/** rx_fabric_counts() - what @rank says that it has counted: numbers for people */
+struct rx_precision_counts rx_fabric_counts(const struct rx_fabric *fabric, uint32_t rank);
+
 /* ---- control page, daemon side: @ctl is the writable mapping ---- */
 
 /** rx_fabric_ctl_abort() - set the abort word once; later reasons are ignored. False if set. */

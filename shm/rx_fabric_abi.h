@@ -11,6 +11,7 @@
 #define RX_FABRIC_ABI_H
 
 #include "rx_base.h"
+#include "rx_precision_abi.h"
 #include "rx_tuning_abi.h"
 
 #include <assert.h>
@@ -21,7 +22,7 @@ struct rx_op_sig {
 	uint8_t coll;  /* enum rx_coll */
 	uint8_t dtype; /* enum rx_dtype */
 	uint8_t op;    /* enum rx_redop */
-	uint8_t flags;
+	uint8_t flags; /* enum rx_sig_flags */
 	uint32_t root;
 	uint64_t count;
 };
@@ -34,7 +35,8 @@ struct rx_entry_bufs {
 	uint64_t recv_region;
 	uint64_t send_offset;
 	uint64_t recv_offset;
-	uint64_t copied; /* 1: its data is in the flat slot */
+	uint64_t copied;      /* 1: its data is in the flat slot */
+	uint64_t over_budget; /* low precision, 1: this rank has found errors above the budget */
 };
 
 /*
@@ -61,7 +63,8 @@ struct rx_progress {
 struct rx_line {
 	struct rx_entry entry[2];
 	struct rx_progress progress;
-	_Alignas(128) uint64_t reserved[16];
+	_Alignas(128) struct rx_line_counts precision;
+	uint64_t reserved[6];
 };
 
 /*
@@ -109,6 +112,9 @@ struct rx_fabric_ctl {
 	uint32_t pid[RX_MAX_RANKS];                         /* as the daemon sees them; 0 unknown */
 	/* Session of each rank: two ranks with the same one share a process. */
 	uint64_t session[RX_MAX_RANKS];
+	struct rx_precision precision;
+	/* 1: errors above the budget were found; no operation in low precision any more. */
+	_Atomic uint32_t over_budget;
 	struct rx_tuning tuning;
 };
 

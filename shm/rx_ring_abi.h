@@ -26,7 +26,7 @@ struct rx_sqe {
 	uint8_t coll;         /* enum rx_coll */
 	uint8_t dtype;        /* enum rx_dtype */
 	uint8_t op;           /* enum rx_redop */
-	uint8_t flags;        /* enum rx_sqe_flags */
+	uint8_t flags;        /* precision, as the ranks agree on it; 0: exact */
 	uint32_t root;        /* root or peer rank; 0 where there is none */
 	uint64_t count;       /* elements, as the collective defines its count */
 	uint64_t imm;         /* pre-multiplied sum: the scalar's bits, in the low bytes */
@@ -34,10 +34,6 @@ struct rx_sqe {
 	uint32_t recv_region;
 	uint64_t send_offset; /* bytes from the start of the region */
 	uint64_t recv_offset;
-};
-
-enum rx_sqe_flags {
-	RX_SQE_F_NONE = 0,
 };
 
 #define RX_REGION_NONE 0u

@@ -15,12 +15,12 @@
 
 /* In bytes that one rank has for others. */
 struct rx_tuning_entry {
-	uint32_t flat_max;        /* largest message served flat, a core for each rank */
-	uint32_t flat_max_shared; /* the same when ranks share cores: barriers cost more there */
-	uint32_t chunk;           /* staged: bytes in flight at a time */
-	uint32_t reserved;
-	uint64_t direct_min; /* registered memory: from here on without staging */
-	uint64_t stream_min; /* from here on results bypass the cache */
+	uint32_t flat_max;          /* largest message served flat, a core for each rank */
+	uint32_t flat_max_shared;   /* the same when ranks share cores: barriers cost more there */
+	uint32_t chunk;             /* staged: bytes in flight at a time */
+	uint32_t low_precision_min; /* larger of the two buffers: from here on, where switched on */
+	uint64_t direct_min;        /* registered memory: from here on without staging */
+	uint64_t stream_min;        /* from here on results bypass the cache */
 };
 
 struct rx_tuning {

@@ -14,6 +14,7 @@ const char *explain_threshold_name(enum explain_threshold threshold)
 		[EXPLAIN_CHUNK] = "chunk",
 		[EXPLAIN_DIRECT_MIN] = "direct_min",
 		[EXPLAIN_STREAM_MIN] = "stream_min",
+		[EXPLAIN_LOW_PRECISION_MIN] = "low_precision_min",
 	};
 
 	return names[threshold];
@@ -32,6 +33,8 @@ uint64_t explain_value(const struct rx_tuning_entry *entry, enum explain_thresho
 		return entry->direct_min;
 	case EXPLAIN_STREAM_MIN:
 		return entry->stream_min;
+	case EXPLAIN_LOW_PRECISION_MIN:
+		return entry->low_precision_min;
 	case EXPLAIN_NONE:
 	case _EXPLAIN_THRESHOLD_N:
 		break;

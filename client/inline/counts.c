@@ -44,6 +44,23 @@ static rcclx_result disagree(uint32_t from, uint32_t to, uint64_t sent, uint64_t
 		(unsigned long long)sent, to, (unsigned long long)expected);
 }
 
+uint64_t counts_most_sent(const struct inline_run *run)
+{
+	uint32_t n = run->comm->n_ranks;
+	uint64_t most = 0;
+
+	for (uint32_t from = 0; from < n; from++) {
+		const struct counts_row *row = row_of(run, from);
+		uint64_t sum = 0;
+
+		for (uint32_t to = 0; to < n; to++)
+			if (!rx_add_u64(sum, row->send_counts[to], &sum))
+				return UINT64_MAX;
+		most = rx_max_u64(most, sum);
+	}
+	return most;
+}
+
 rcclx_result counts_agree(struct inline_run *run)
 {
 	uint32_t n = run->comm->n_ranks;

@@ -9,6 +9,7 @@
  */
 #include "shape.h"
 
+#include "link.h"
 #include "../err.h"
 #include "../import.h"
 
@@ -128,6 +129,10 @@ static rcclx_result push_fold(struct inline_run *run)
 	args.count = part.count;
 	args.stream = run->plan.stream;
 	rx_reduce(&args);
+	/* All inputs, and all outputs that there are, but for its own. */
+	link_moved(
+		comm, (comm->n_ranks - 1 + args.n_dst - shape_takes(&run->call->sig, comm->rank)) *
+			      part.count * run->size);
 	return RCCLX_OK;
 }
 
@@ -142,9 +147,11 @@ static rcclx_result push_gather(struct inline_run *run)
 		return RCCLX_OK;
 	r = peer_memory(
 		run, SIDE_RECV, run->call->sig.root, comm->rank * run->max_count, from.count, &to);
-	if (r == RCCLX_OK)
-		rx_copy(to, from.at, from.count * run->size, run->plan.stream);
-	return r;
+	if (r != RCCLX_OK)
+		return r;
+	rx_copy(to, from.at, from.count * run->size, run->plan.stream);
+	link_moved(run->comm, from.count * run->size);
+	return RCCLX_OK;
 }
 
 static rcclx_result share_broadcast(struct inline_run *run)
@@ -165,8 +172,10 @@ static rcclx_result share_broadcast(struct inline_run *run)
 		if (rank == root)
 			continue;
 		r = peer_memory(run, SIDE_RECV, rank, part.first, part.count, &to);
-		if (r == RCCLX_OK)
-			rx_copy(to, from, part.count * run->size, run->plan.stream);
+		if (r != RCCLX_OK)
+			return r;
+		rx_copy(to, from, part.count * run->size, run->plan.stream);
+		link_moved(run->comm, part.count * run->size);
 	}
 	return r;
 }
@@ -213,6 +222,7 @@ static rcclx_result pull_fold(struct inline_run *run)
 	args.count = to.count;
 	args.stream = run->plan.stream;
 	rx_reduce(&args);
+	link_moved(comm, (comm->n_ranks - 1) * to.count * run->size);
 	return RCCLX_OK;
 }
 
@@ -232,6 +242,7 @@ static rcclx_result pull_blocks(struct inline_run *run)
 		if (r != RCCLX_OK)
 			return r;
 		rx_copy(to.at, from, to.count * run->size, run->plan.stream);
+		link_moved(run->comm, to.count * run->size);
 	}
 	return RCCLX_OK;
 }

@@ -6,6 +6,7 @@
  */
 #include "inline.h"
 
+#include "link.h"
 #include "run.h"
 #include "shape.h"
 #include "../err.h"
@@ -106,6 +107,7 @@ static void announce(struct inline_run *run, enum rx_early early)
 			relay_fill(run, flat);
 			entry->bufs.copied = 1;
 		}
+		entry->bufs.over_budget = lowprec_asked(run) && lowprec_found_over(comm);
 	}
 	if (run->call->sig.coll == RX_ALL_TO_ALL_V)
 		counts_fill(run, flat);
@@ -203,17 +205,24 @@ rcclx_result inline_run(struct rcclx_comm *comm, const struct inline_call *call)
 	run.size = rx_dtype_size(call->sig.dtype);
 	run.max_count = shape_max_count(call, comm->n_ranks);
 	query = plan_query(&run);
-	early = rx_plan_early(&query, thresholds);
+	early = lowprec_asked(&run) ? RX_EARLY_WAIT : rx_plan_early(&query, thresholds);
 	run.plan = rx_plan_make(&query, thresholds);
 	announce(&run, early);
 	r = agree(&run, early);
 	if (r != RCCLX_OK || run.max_count == 0)
 		return r;
+	if (comm->fabric.ctl->precision.link_rate != 0)
+		link_begin(comm);
+	if (lowprec_agreed(&run))
+		return lowprec_run(&run);
 	if (early != RX_EARLY_COPY) {
 		query.count = run.max_count;
 		query.registered = direct_possible(&run);
 		query.copied = all_copied(&run);
 		run.plan = rx_plan_make(&query, thresholds);
 	}
+	/* Exact after all: no one has sent a small message along. */
+	if (lowprec_asked(&run) && run.plan.algorithm != RX_ALG_DIRECT)
+		run.plan.algorithm = RX_ALG_STAGED;
 	return execute(&run);
 }

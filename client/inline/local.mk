@@ -6,6 +6,12 @@ inline_sources = \
 	client/inline/direct.c \
 	client/inline/inline.c \
 	client/inline/inline.h \
+	client/inline/link.c \
+	client/inline/link.h \
+	client/inline/lowprec.c \
+	client/inline/lowprec.h \
+	client/inline/lowprec_allreduce.c \
+	client/inline/lowprec_relay.c \
 	client/inline/relay.c \
 	client/inline/run.h \
 	client/inline/shape.c \

@@ -12,6 +12,7 @@
  * slice k - 4; in round k - 1 the rank has seen everybody's copy of slice k - 2, before which they
  * took slice k - 4.
  */
+#include "link.h"
 #include "shape.h"
 
 #define RELAY_DEPTH 4u
@@ -74,6 +75,7 @@ static void slice_fold(
 	for (uint32_t rank = 0; rank < run->comm->n_ranks; rank++)
 		src[rank] = slots[rank] + offset;
 	src[run->comm->rank] = cut(shape_out(run, run->comm->rank), slice, run->size).at;
+	link_moved(run->comm, (run->comm->n_ranks - 1) * to.count * run->size);
 	args.src = src;
 	args.dst = dst;
 	args.n_dst = 1;
@@ -85,7 +87,7 @@ static void slice_fold(
 static void slice_take(
 	const struct inline_run *run, const struct slice *slice, uint8_t *const slots[])
 {
-	const struct rcclx_comm *comm = run->comm;
+	struct rcclx_comm *comm = run->comm;
 	const struct rx_op_sig *sig = &run->call->sig;
 	uint64_t offset = offset_for_me(run, slice);
 
@@ -100,9 +102,10 @@ static void slice_take(
 		uint32_t peer = (comm->rank + i) % comm->n_ranks;
 		struct block to = cut(shape_in(run, peer), slice, run->size);
 
-		if (shape_gives(sig, peer) && to.count > 0)
-			rx_copy(to.at, slots[peer] + offset, to.count * run->size,
-				run->plan.stream);
+		if (!shape_gives(sig, peer) || to.count == 0)
+			continue;
+		link_moved(comm, to.count * run->size);
+		rx_copy(to.at, slots[peer] + offset, to.count * run->size, run->plan.stream);
 	}
 }
 

@@ -37,6 +37,21 @@ void counts_fill(const struct inline_run *run, uint8_t *slot);
  */
 rcclx_result counts_agree(struct inline_run *run);
 
+/** counts_most_sent() - all_to_all_v, once agreed: the most elements that one rank sends */
+uint64_t counts_most_sent(const struct inline_run *run);
+
+/** lowprec_asked() - is it to be in low precision, if nothing speaks against it? */
+bool lowprec_asked(const struct inline_run *run);
+
+/** lowprec_found_over() - does this rank know of errors above the budget? For its entry. */
+bool lowprec_found_over(const struct rcclx_comm *comm);
+
+/** lowprec_agreed() - is it, now that all entries are known? The same on all ranks. */
+bool lowprec_agreed(struct inline_run *run);
+
+/** lowprec_run() - any collective that there is in low precision */
+rcclx_result lowprec_run(struct inline_run *run);
+
 /** relay_small() - tiny and flat: the data lies in the arena since the op was announced */
 void relay_small(struct inline_run *run);
 

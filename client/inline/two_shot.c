@@ -12,6 +12,7 @@
  * Reduce-scatter + all-gather: Rabenseifner, "Optimization of Collective Reduction Operations"
  * (2004); here each rank reads the peers' parts itself, as the direct-access kernels on GPUs do.
  */
+#include "link.h"
 #include "shape.h"
 
 struct two_shot {
@@ -82,6 +83,7 @@ static void fold(struct two_shot *ts, uint64_t k)
 	args.src = src;
 	args.dst = dst;
 	args.count = part.count;
+	link_moved(ts->run->comm, (ts->run->comm->n_ranks - 1) * part.count * size);
 	if (part.count > 0)
 		rx_reduce(&args);
 	run_step(ts->run);
@@ -101,6 +103,7 @@ static void collect(struct two_shot *ts, uint64_t k)
 		uint32_t rank = (comm->rank + i) % comm->n_ranks;
 		struct rx_part part = chunk_part(ts, k, rank);
 
+		link_moved(ts->run->comm, part.count * size);
 		rx_copy(recv + part.first * size, stage_out(ts, rank, k), part.count * size,
 			ts->run->plan.stream);
 	}

@@ -5,6 +5,7 @@
  */
 #include "host_coll.h"
 
+#include "host_lowprec.h"
 #include "reduce.h"
 
 #include <errno.h>
@@ -15,8 +16,7 @@
 
 typedef int (*coll_fn)(const struct host_coll_args *args);
 
-/* Between pieces: count it; false when the operation is to end. */
-static bool go_on(const struct host_coll_args *args)
+bool host_coll_go_on(const struct host_coll_args *args)
 {
 	if (args->n_pieces)
 		atomic_fetch_add_explicit(args->n_pieces, 1, memory_order_relaxed);
@@ -25,7 +25,7 @@ static bool go_on(const struct host_coll_args *args)
 
 static int barrier(const struct host_coll_args *args)
 {
-	return go_on(args) ? 0 : -ECANCELED;
+	return host_coll_go_on(args) ? 0 : -ECANCELED;
 }
 
 /* Is it so much that results are gone from the cache before anybody looks at them? */
@@ -60,7 +60,7 @@ static int fold(const struct host_coll_args *args, uint64_t first, void *const *
 	};
 
 	for (uint64_t at = 0; at < args->count; at += reduce.count) {
-		if (!go_on(args))
+		if (!host_coll_go_on(args))
 			return -ECANCELED;
 		reduce.count = rx_min_u64(args->count - at, PIECE_BYTES / size);
 		for (uint32_t rank = 0; rank < args->n_ranks; rank++)
@@ -131,7 +131,7 @@ static int copy_block(const struct host_coll_args *args, uint8_t *dst, const uin
 	if (dst == src)
 		return 0;
 	for (uint64_t at = 0; at < bytes; at += piece) {
-		if (!go_on(args))
+		if (!host_coll_go_on(args))
 			return -ECANCELED;
 		piece = rx_min_u64(bytes - at, PIECE_BYTES);
 		copy_piece(dst + at, src + at, piece, is_large(bytes));
@@ -152,7 +152,7 @@ static int copy_to_all(const struct host_coll_args *args, const uint8_t *src, ui
 
 			if (dst == src)
 				continue;
-			if (!go_on(args))
+			if (!host_coll_go_on(args))
 				return -ECANCELED;
 			copy_piece(dst + at, src + at, piece, is_large(bytes));
 		}
@@ -226,6 +226,8 @@ int host_coll_run(const struct host_coll_args *args)
 		return -ENOTSUP;
 	if (args->count == 0 && args->coll != RX_BARRIER)
 		return 0;
+	if (args->lowprec)
+		return host_lowprec_run(args);
 	return colls[args->coll](args);
 }
 

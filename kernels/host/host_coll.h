@@ -11,6 +11,8 @@
 
 #include <stdatomic.h>
 
+struct host_lowprec;
+
 struct host_coll_args {
 	uint8_t coll;     /* enum rx_coll */
 	uint8_t dtype;    /* enum rx_dtype */
@@ -27,7 +29,11 @@ struct host_coll_args {
 	const uint64_t *scalars;        /* by rank, RX_PREMUL_SUM */
 	const _Atomic uint32_t *cancel; /* looked at between pieces; NULL: never cancelled */
 	_Atomic uint64_t *n_pieces;     /* grows with every piece: a sign of life; NULL: none */
+	struct host_lowprec *lowprec;   /* in low precision; NULL: exact */
 };
+
+/** host_coll_go_on() - between pieces: count it; false when the operation is to end */
+bool host_coll_go_on(const struct host_coll_args *args);
 
 /** host_coll_supported() - can host_coll_run() do it? All of equal counts, not send and recv. */
 bool host_coll_supported(uint32_t coll);

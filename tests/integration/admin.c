@@ -25,6 +25,10 @@ static void read_limits(struct admin_status *status)
 			status->n_regions = r->limits[i].used;
 		if (strcmp(r->limits[i].name, "bytes") == 0)
 			status->n_bytes = r->limits[i].used;
+		if (strcmp(r->limits[i].name, "low_precision_scratch_bytes") == 0) {
+			status->scratch_bytes = r->limits[i].used;
+			status->scratch_limit = r->limits[i].limit;
+		}
 	}
 }
 
@@ -80,7 +84,19 @@ int admin_status(const char *path, struct admin_status *status_p)
 
 static void take_comm(const struct rx_comm_info *info, struct admin_comm *comm)
 {
-	*comm = (struct admin_comm){.n_ranks = info->n_ranks, .stalled_ns = info->stalled_ns};
+	*comm = (struct admin_comm){
+		.n_ranks = info->n_ranks,
+		.stalled_ns = info->stalled_ns,
+		.over_budget = info->over_budget,
+		.precision_ops = info->precision_ops,
+		.exact_bytes = info->exact_bytes,
+		.wire_bytes = info->wire_bytes,
+		.blocks = info->precision_blocks,
+		.special_blocks = info->special_blocks,
+		.sampled_blocks = info->sampled_blocks,
+		.worst_error_ppm = info->worst_error_ppm,
+	};
+	(void)snprintf(comm->precision, sizeof(comm->precision), "%s", info->precision);
 	(void)snprintf(comm->state, sizeof(comm->state), "%s", info->state);
 	for (size_t i = 0; i < info->n_members; i++) {
 		const struct rx_rank_info *rank = &info->members[i];

@@ -3,6 +3,7 @@
 #ifndef TEST_ADMIN_H
 #define TEST_ADMIN_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 struct admin_status {
@@ -12,6 +13,8 @@ struct admin_status {
 	uint64_t n_bytes;
 	uint64_t violations;
 	uint64_t ops_done;
+	uint64_t scratch_bytes;
+	uint64_t scratch_limit;
 };
 
 /* One communicator, and the newest op of its rank 0 in words. */
@@ -21,6 +24,15 @@ struct admin_comm {
 	uint64_t stalled_ns;
 	char state[16];
 	char op[128];
+	char precision[256];
+	bool over_budget;
+	uint64_t precision_ops;
+	uint64_t exact_bytes;
+	uint64_t wire_bytes;
+	uint64_t blocks;
+	uint64_t special_blocks;
+	uint64_t sampled_blocks;
+	uint64_t worst_error_ppm;
 };
 
 /** admin_status() - lists counted, limits read; 0, or -1 when the daemon does not answer */

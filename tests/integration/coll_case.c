@@ -2,6 +2,7 @@
 #include "coll_case.h"
 
 #include "../oracle/oracle.h"
+#include "../oracle/oracle_lowprec.h"
 #include "../../kernels/coll_extent.h"
 
 #include <stdlib.h>
@@ -125,7 +126,7 @@ static void prepare(struct coll_rank *c, const struct coll_case *w, struct prepa
 	place(c, w, p);
 	for (uint32_t r = 0; r < c->n_ranks; r++) {
 		oracle_fill(c->inputs[r], w->dtype, 0, input_elements(c, w, r), r, w->seed,
-			ORACLE_WILD);
+			w->tame ? ORACLE_NORMAL : ORACLE_WILD);
 		c->scalars[r] = 0;
 		oracle_fill(&c->scalars[r], w->dtype, 1u << 20, 1, r, w->seed, ORACLE_NORMAL);
 	}
@@ -244,6 +245,7 @@ static rcclx_result do_call(
 	struct rcclx_call_config config = RCCLX_CALL_CONFIG_INIT;
 
 	config.timeout_ns = c->timeout_ns;
+	config.precision = c->ask_fp8 ? (uint32_t)RCCLX_PRECISION_FP8 : w->precision;
 	if (w->op == RX_PREMUL_SUM)
 		config.scalar = &c->scalars[c->rank];
 	if (w->mode == COLL_DAEMON)
@@ -320,7 +322,117 @@ static void expect(const struct coll_rank *c, const struct coll_case *w, const s
 	memcpy(element, c->inputs[rank] + at * p->size, p->size);
 }
 
-static int compare(struct coll_rank *c, const struct coll_case *w, const struct prepared *p)
+/* ---- the expectation in low precision ---- */
+
+bool coll_lowprec(const struct coll_rank *c, const struct coll_case *w)
+{
+	switch (w->coll) {
+	case RX_ALL_REDUCE:
+	case RX_REDUCE_SCATTER:
+	case RX_REDUCE_SCATTER_V:
+		if (w->op != RX_SUM && w->op != RX_AVG)
+			return false;
+		break;
+	case RX_ALL_GATHER:
+	case RX_ALL_GATHER_V:
+	case RX_ALL_TO_ALL:
+	case RX_ALL_TO_ALL_V:
+		break;
+	default:
+		return false;
+	}
+	return w->precision == RCCLX_PRECISION_FP8 && c->n_ranks > 1 &&
+	       (w->dtype == RX_FLOAT32 || w->dtype == RX_FLOAT16 || w->dtype == RX_BFLOAT16);
+}
+
+/* Elements from @i of the output to the end of what one rank sent, or of the vector. */
+static uint64_t to_the_end(
+	const struct coll_case *w, const struct prepared *p, uint64_t i, uint32_t from, uint64_t at)
+{
+	uint64_t rest = p->n_out - i;
+
+	switch (w->coll) {
+	case RX_ALL_GATHER:
+		return w->count - at;
+	case RX_ALL_TO_ALL:
+		return w->count - at % w->count;
+	case RX_ALL_GATHER_V:
+	case RX_ALL_TO_ALL_V:
+		return p->displs[1][from] + p->counts[1][from] - i;
+	default:
+		return rest;
+	}
+}
+
+/* The block that begins at element @i of the output. Return: its elements. */
+static uint32_t expect_block(const struct coll_rank *c, const struct coll_case *w,
+	const struct prepared *p, uint64_t i, uint8_t *block)
+{
+	const void *src[WORLD_MAX];
+	enum oracle_gather gather = ORACLE_GATHER_NONE;
+	uint32_t from = 0;
+	uint64_t at = i;
+	uint32_t n = 0;
+
+	if (!rx_coll_reduces(w->coll)) {
+		source_of(c, w, p, i, &from, &at);
+		n = (uint32_t)rx_min_u64(ORACLE_BLOCK, to_the_end(w, p, i, from, at));
+		oracle_lowprec_copy(w->dtype, c->inputs[from] + at * p->size, n, block);
+		return n;
+	}
+	if (w->coll == RX_ALL_REDUCE)
+		gather = c->gather_bf16 ? ORACLE_GATHER_BF16 : ORACLE_GATHER_FP8;
+	if (w->coll == RX_REDUCE_SCATTER)
+		at += c->rank * w->count;
+	if (w->coll == RX_REDUCE_SCATTER_V)
+		at += p->displs[0][c->rank];
+	n = (uint32_t)rx_min_u64(ORACLE_BLOCK, p->n_out - i);
+	for (uint32_t r = 0; r < c->n_ranks; r++)
+		src[r] = c->inputs[r] + at * p->size;
+	oracle_lowprec_fold(w->dtype, w->op, c->n_ranks, src, n, gather, block);
+	return n;
+}
+
+/* Of a long result some blocks, chosen by the seed: the oracle is slow. */
+#define BLOCKS_ALL 256u
+
+static bool to_be_compared(const struct coll_case *w, const struct prepared *p, uint64_t i)
+{
+	uint64_t block = i / ORACLE_BLOCK;
+	uint64_t n_blocks = p->n_out / ORACLE_BLOCK + 1;
+
+	return n_blocks <= BLOCKS_ALL || block < 2 || block + 3 > n_blocks ||
+	       (block + w->seed) % (n_blocks / BLOCKS_ALL + 1) == 0;
+}
+
+static int compare_blocks(struct coll_rank *c, const struct coll_case *w, const struct prepared *p)
+{
+	uint8_t block[ORACLE_BLOCK * sizeof(float)];
+	uint32_t n = 0;
+
+	for (uint64_t i = 0; i < p->n_out; i += n) {
+		uint32_t from = 0;
+		uint64_t at = i;
+
+		if (!to_be_compared(w, p, i)) {
+			if (!rx_coll_reduces(w->coll))
+				source_of(c, w, p, i, &from, &at);
+			n = (uint32_t)rx_min_u64(ORACLE_BLOCK, to_the_end(w, p, i, from, at));
+			continue;
+		}
+		n = expect_block(c, w, p, i, block);
+		RANK_CHECK(c->ctx, memcmp(p->out + i * p->size, block, n * p->size) == 0,
+			"%s of %llu %s, %s, in low precision, mode %d, memory %d, in place %d: the "
+			"block at %llu is wrong",
+			rx_coll_name(w->coll), (unsigned long long)w->count,
+			rx_dtype_name(w->dtype), rx_redop_name(w->op), w->mode, w->memory,
+			p->in_place, (unsigned long long)i);
+	}
+	return 0;
+}
+
+static int compare_elements(
+	struct coll_rank *c, const struct coll_case *w, const struct prepared *p)
 {
 	uint8_t wanted[8];
 
@@ -333,6 +445,15 @@ static int compare(struct coll_rank *c, const struct coll_case *w, const struct 
 			rx_dtype_name(w->dtype), rx_redop_name(w->op), w->root, w->mode, w->memory,
 			p->in_place, (unsigned long long)i);
 	}
+	return 0;
+}
+
+static int compare(struct coll_rank *c, const struct coll_case *w, const struct prepared *p)
+{
+	if (coll_lowprec(c, w))
+		RANK_DO(compare_blocks(c, w, p));
+	else
+		RANK_DO(compare_elements(c, w, p));
 	if (p->in_place)
 		return 0;
 	for (uint32_t i = 0; i < GUARD_BYTES; i++)

@@ -23,8 +23,10 @@ struct coll_case {
 	uint32_t root;
 	enum coll_mode mode;
 	enum coll_memory memory;
-	bool in_place;     /* where the collective allows it */
-	uint32_t misalign; /* elements */
+	bool in_place;      /* where the collective allows it */
+	uint32_t misalign;  /* elements */
+	uint32_t precision; /* RCCLX_PRECISION_*; _AUTO: the communicator is exact */
+	bool tame;          /* moderate values instead of NaN and extremes */
 	uint64_t seed;
 };
 
@@ -35,6 +37,8 @@ struct coll_rank {
 	struct rcclx_comm *comm;
 	uint32_t rank; /* in the communicator; ctx has the world's */
 	uint32_t n_ranks;
+	bool ask_fp8;        /* whatever the case expects */
+	bool gather_bf16;    /* the communicator's, in low precision */
 	uint64_t timeout_ns; /* of blocking calls; 0: none */
 	uint64_t bytes;
 	uint8_t *registered;
@@ -49,6 +53,9 @@ int coll_close(struct coll_rank *c);
 
 /** coll_run() - do it, and compare all of the output */
 int coll_run(struct coll_rank *c, const struct coll_case *what);
+
+/** coll_lowprec() - is the result to be that of low precision? */
+bool coll_lowprec(const struct coll_rank *c, const struct coll_case *what);
 
 /**
  * coll_try() - the same, but any result of the call is fine

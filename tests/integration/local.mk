@@ -49,6 +49,7 @@ integration_tests = \
 	tests/integration/test_large_colls \
 	tests/integration/test_lifecycle \
 	tests/integration/test_limits \
+	tests/integration/test_lowprec \
 	tests/integration/test_mismatch \
 	tests/integration/test_namespace \
 	tests/integration/test_peer_death \
@@ -81,6 +82,7 @@ tests_integration_test_large_LDADD = $(integration_libs)
 tests_integration_test_large_colls_LDADD = $(integration_libs)
 tests_integration_test_lifecycle_LDADD = $(integration_libs)
 tests_integration_test_limits_LDADD = $(integration_libs)
+tests_integration_test_lowprec_LDADD = $(integration_libs)
 tests_integration_test_mismatch_LDADD = $(integration_libs)
 tests_integration_test_namespace_LDADD = $(integration_libs)
 tests_integration_test_peer_death_LDADD = $(integration_libs)

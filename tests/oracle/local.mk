@@ -5,4 +5,6 @@ check_LTLIBRARIES += librx_oracle.la
 
 librx_oracle_la_SOURCES = \
 	tests/oracle/oracle.c \
-	tests/oracle/oracle.h
+	tests/oracle/oracle.h \
+	tests/oracle/oracle_lowprec.c \
+	tests/oracle/oracle_lowprec.h

@@ -105,6 +105,18 @@ static struct rx_comm_info comms[] = {
 		.cores_shared = true,
 		.shares = "l3",
 		.tuning_epoch = 414,
+		.precision = "all_reduce",
+		.over_budget = true,
+		.precision_ops = 415,
+		.exact_bytes = 416,
+		.wire_bytes = 417,
+		.precision_blocks = 418,
+		.saturated_blocks = 419,
+		.flushed_blocks = 420,
+		.special_blocks = 421,
+		.sampled_blocks = 422,
+		.error_ppm = 423,
+		.worst_error_ppm = 424,
 	},
 };
 
@@ -122,6 +134,8 @@ static struct rx_tuning_row rows[] = {
 		.chunk_from = "a.conf:3",
 		.direct_min_from = "a.conf:4",
 		.stream_min_from = "compiled default",
+		.low_precision_min = 606,
+		.low_precision_min_from = "a.conf:6",
 	},
 	{
 		.coll = 2,
@@ -131,6 +145,7 @@ static struct rx_tuning_row rows[] = {
 		.chunk_from = "",
 		.direct_min_from = "",
 		.stream_min_from = "",
+		.low_precision_min_from = "",
 	},
 };
 
@@ -193,13 +208,19 @@ const struct msg_sample msg_samples[] = {
 					.form_timeout_ns = 0x6fc23ac01,
 					.op_timeout_ns = 0x12a05f202,
 					.name = "tp group",
-					.cpus = {instance, 3}},
+					.cpus = {instance, 3},
+					.precision_flags = 19,
+					.precision_sample_every = 1024,
+					.precision_budget_ppm = 20000,
+					.precision_min_bytes = 0x700000001,
+					.link_rate = 2000000000},
 			},
 		.golden = "0a80010b30557a9fc4e90e33587da2c7ec11365b80a5caef14395e83a8cdf2173c6186"
 			  "abd0f51a3f6489aed3f81d42678cb1d6fb20456a8fb4d9fe23486d92b7dc01264b7095"
 			  "badf04294e7398bde2072c51769bc0e50a2f54799ec3e80d32577ca1c6eb10355a7fa4"
 			  "c9ee13385d82a7ccf1163b6085aacff4193e6388add2f71c41661040183f2081d88ee1"
-			  "6f2882e497d012320874702067726f75703a03a0a1a2",
+			  "6f2882e497d012320874702067726f75703a03a0a1a2401348800850a09c0158818080"
+			  "80706080a8d6b907",
 	},
 	{
 		.msg =
@@ -227,6 +248,15 @@ const struct msg_sample msg_samples[] = {
 				.stall_hint = {.member = 0x11173},
 			},
 		.golden = "08f3a204",
+	},
+	{
+		.msg =
+			{
+				.type = RX_MSG_OVER_BUDGET,
+				.serial = 1030,
+				.over_budget = {.member = 0x11174},
+			},
+		.golden = "08f4a204",
 	},
 	{
 		.msg =
@@ -452,11 +482,13 @@ const struct msg_sample msg_samples[] = {
 					.n_comms = RX_ARRAY_SIZE(comms),
 					.more = true},
 			},
-		.golden = "0aa201088380808030120264701a0761626f7274656420022892033236109403189503"
+		.golden = "0ada01088380808030120264701a0761626f7274656420022892033236109403189503"
 			  "2096032a05616c6976653097033a1c616c6c5f726564756365206f66203820666c6f61"
 			  "7433322c2073756d40980348013222080110f80318f90320fa032a046465616430fb03"
 			  "3a076261727269657240fc0348013899034214612072616e6b2064696564202872616e"
-			  "6b203129489a03509b03589c03609d03680172026c33789e031001",
+			  "6b203129489a03509b03589c03609d03680172026c33789e0382010a616c6c5f726564"
+			  "75636588010190019f039801a003a001a103a801a203b001a303b801a403c001a503c8"
+			  "01a603d001a703d801a8031001",
 	},
 	{
 		.msg =
@@ -469,9 +501,10 @@ const struct msg_sample msg_samples[] = {
 					.n_rows = RX_ARRAY_SIZE(rows),
 					.more = true},
 			},
-		.golden = "080712062f6574632f741a530801100818d90420da0428db0430848080806038858080"
+		.golden = "080712062f6574632f741a600801100818d90420da0428db0430848080806038858080"
 			  "80604208612e636f6e663a314a08612e636f6e663a325208612e636f6e663a335a0861"
-			  "2e636f6e663a346210636f6d70696c65642064656661756c741a04080210102001",
+			  "2e636f6e663a346210636f6d70696c65642064656661756c7468de047208612e636f6e"
+			  "663a361a04080210102001",
 	},
 	{
 		.msg =

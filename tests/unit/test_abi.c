@@ -94,13 +94,14 @@ static void test_rx_op_sig(void **state)
 static void test_rx_entry_bufs(void **state)
 {
 	(void)state;
-	PIN_SIZE(struct rx_entry_bufs, 40);
+	PIN_SIZE(struct rx_entry_bufs, 48);
 	PIN_ALIGN(struct rx_entry_bufs, 8);
 	PIN(struct rx_entry_bufs, send_region, 0, 8);
 	PIN(struct rx_entry_bufs, recv_region, 8, 8);
 	PIN(struct rx_entry_bufs, send_offset, 16, 8);
 	PIN(struct rx_entry_bufs, recv_offset, 24, 8);
 	PIN(struct rx_entry_bufs, copied, 32, 8);
+	PIN(struct rx_entry_bufs, over_budget, 40, 8);
 }
 
 static void test_rx_entry(void **state)
@@ -112,7 +113,7 @@ static void test_rx_entry(void **state)
 	PIN(struct rx_entry, sleeper, 4, 4);
 	PIN(struct rx_entry, sig, 8, 16);
 	PIN(struct rx_entry, imm, 24, 8);
-	PIN(struct rx_entry, bufs, 32, 40);
+	PIN(struct rx_entry, bufs, 32, 48);
 	PIN(struct rx_entry, payload, 32, 96);
 }
 
@@ -125,6 +126,20 @@ static void test_rx_progress(void **state)
 	PIN(struct rx_progress, sleeper, 4, 4);
 }
 
+static void test_rx_precision(void **state)
+{
+	(void)state;
+	PIN_SIZE(struct rx_precision, 32);
+	PIN(struct rx_precision, flags, 0, 4);
+	PIN(struct rx_precision, sample_every, 4, 4);
+	PIN(struct rx_precision, budget_ppm, 8, 4);
+	PIN(struct rx_precision, min_bytes, 16, 8);
+	PIN(struct rx_precision, link_rate, 24, 8);
+	PIN_SIZE(struct rx_precision_counts, 80);
+	PIN(struct rx_precision_counts, n_ops, 0, 8);
+	PIN(struct rx_precision_counts, worst_ppm, 72, 8);
+}
+
 static void test_rx_line(void **state)
 {
 	(void)state;
@@ -133,7 +148,8 @@ static void test_rx_line(void **state)
 	PIN(struct rx_line, entry, 0, 256);
 	PIN(struct rx_line, entry[1], 128, 128);
 	PIN(struct rx_line, progress, 256, 128);
-	PIN(struct rx_line, reserved, 384, 128);
+	PIN(struct rx_line, precision, 384, 80);
+	PIN(struct rx_line, reserved, 464, 48);
 }
 
 static void test_rx_fabric_ctl(void **state)
@@ -153,7 +169,9 @@ static void test_rx_fabric_ctl(void **state)
 	PIN(struct rx_fabric_ctl, status, 128, 256);
 	PIN(struct rx_fabric_ctl, pid, 384, 256);
 	PIN(struct rx_fabric_ctl, session, 640, 512);
-	PIN(struct rx_fabric_ctl, tuning, 1152, 2248);
+	PIN(struct rx_fabric_ctl, precision, 1152, 32);
+	PIN(struct rx_fabric_ctl, over_budget, 1184, 4);
+	PIN(struct rx_fabric_ctl, tuning, 1192, 2248);
 }
 
 static void test_constants(void **state)
@@ -163,7 +181,6 @@ static void test_constants(void **state)
 	assert_int_equal(RX_RING_SQ_ENTRIES_DEFAULT, 256);
 	assert_int_equal(RX_RING_ENTRIES_MAX, 4096);
 	assert_int_equal(RX_RING_HEAD_BYTES, 256);
-	assert_int_equal(RX_SQE_F_NONE, 0);
 	assert_int_equal(RX_REGION_NONE, 0);
 	assert_int_equal(RX_ENTRY_PAYLOAD, 96);
 	assert_int_equal(RX_FLAT_BYTES, 65536);
@@ -250,6 +267,7 @@ int main(void)
 		cmocka_unit_test(test_rx_entry_bufs),
 		cmocka_unit_test(test_rx_entry),
 		cmocka_unit_test(test_rx_progress),
+		cmocka_unit_test(test_rx_precision),
 		cmocka_unit_test(test_rx_line),
 		cmocka_unit_test(test_rx_fabric_ctl),
 		cmocka_unit_test(test_constants),

@@ -253,11 +253,20 @@ static void test_null_handles(void **state)
 /* Checked before the communicator is looked at, so an empty one will do. */
 static void test_call_configs(void **state)
 {
-	static struct rcclx_comm comm;
+	static const struct rx_fabric_ctl ctl;
+	static struct rcclx_comm comm = {.fabric = {.ctl = &ctl}};
 	struct rcclx_call_config config = RCCLX_CALL_CONFIG_INIT;
 	struct rcclx_op *op = NULL;
 
 	(void)state;
+	config.precision = 3;
+	assert_int_equal(rcclx_barrier(&comm, &config), RCCLX_ERR_INVALID);
+	assert_text("precision is 3");
+	config.precision = 0;
+	config.reserved = 1;
+	assert_int_equal(rcclx_barrier(&comm, &config), RCCLX_ERR_INVALID);
+	assert_text("reserved is 1");
+	config.reserved = 0;
 	config.executor = 3;
 	assert_int_equal(rcclx_barrier(&comm, &config), RCCLX_ERR_INVALID);
 	assert_text("executor is 3");

@@ -297,6 +297,9 @@ static void admin_comms(void **state)
 	bad->shares = "\n";
 	expect_refused(&msg, "communicator");
 	*bad = good;
+	bad->precision = "\n";
+	expect_refused(&msg, "communicator");
+	*bad = good;
 	bad->members = ranks;
 	ranks[1].rank = 2;
 	expect_refused(&msg, "rank out of range");
@@ -330,6 +333,9 @@ static void admin_tuning(void **state)
 	expect_refused(&msg, "ranks");
 	row = good;
 	row.stream_min_from = path;
+	expect_refused(&msg, "source");
+	row = good;
+	row.low_precision_min_from = path;
 	expect_refused(&msg, "source");
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Checks of submitted entries: one good call per collective, and what may be wrong with it. */
 #include "../../daemon/entry.h"
+#include "../../kernels/precision.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -167,8 +168,18 @@ static void test_bad_calls(void **state)
 		sqe.dtype = RX_DTYPE_N;
 		expect_bad(sqe, facts, "unknown data type");
 		sqe = good;
-		sqe.flags = 1;
+		sqe.flags = RX_SIG_FP8_IF_LARGE;
 		expect_bad(sqe, facts, "unknown flags");
+		sqe.flags = RX_SIG_FP8;
+		sqe.dtype = RX_INT32;
+		expect_bad(sqe, facts, "unknown flags");
+		sqe.dtype = RX_FLOAT32;
+		if (good.coll == RX_ALL_REDUCE || good.coll == RX_REDUCE_SCATTER) {
+			sqe.op = RX_MAX;
+			expect_bad(sqe, facts, "unknown flags");
+		} else if (good.coll != RX_ALL_GATHER && good.coll != RX_ALL_TO_ALL) {
+			expect_bad(sqe, facts, "unknown flags");
+		}
 		sqe = good;
 		sqe.count = UINT64_MAX;
 		expect_bad(sqe, facts, "count is too large");

@@ -74,6 +74,11 @@ bool comm_daemon_lost(struct rcclx_comm *comm)
 	return false;
 }
 
+void comm_tell_over_budget(struct rcclx_comm *comm)
+{
+	(void)comm;
+}
+
 void comm_stall_hint(struct rcclx_comm *comm)
 {
 	(void)comm;

@@ -109,6 +109,7 @@ static void table_knows_every_type(void **state)
 	assert_int_equal(rx_msg_info(RX_MSG_HELLO_REPLY)->fds_min, 3);
 	assert_int_equal(rx_msg_info(RX_MSG_COMM_READY)->fds_min, 2);
 	assert_false(rx_msg_info(RX_MSG_STALL_HINT)->needs_serial);
+	assert_false(rx_msg_info(RX_MSG_OVER_BUDGET)->needs_serial);
 	assert_true(rx_msg_info(RX_MSG_HELLO)->needs_serial);
 }
 
@@ -241,7 +242,7 @@ static void says_what_does_not_fit(void **state)
 
 static void no_type_no_packing(void **state)
 {
-	static const uint32_t types[] = {RX_MSG_NONE, 12, 31, RX_MSG_TYPE_N, UINT32_MAX};
+	static const uint32_t types[] = {RX_MSG_NONE, 13, 31, RX_MSG_TYPE_N, UINT32_MAX};
 	size_t len = 0;
 
 	(void)state;

@@ -1,0 +1,284 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The arithmetic that ranks would do among each other (doc/low-precision.md), piece by piece: a
+ * piece of every input is read before that piece of any output is written, so that buffers may be
+ * in place, or the same for several ranks.
+ */
+#include "host_lowprec.h"
+
+#include "host_coll.h"
+
+#include <assert.h>
+#include <errno.h>
+
+#define BLOCK       RX_MX_BLOCK
+#define BLOCK_BYTES (BLOCK * (sizeof(float) + sizeof(uint16_t)) + 1) /* sums, wire, scale */
+#define PIECE_MAX   (HOST_LOWPREC_SCRATCH_MAX / BLOCK_BYTES * BLOCK)
+#define SAMPLES_MAX (PIECE_MAX / BLOCK / 128 + 1)
+
+static_assert(BLOCK == RX_PRECISION_BLOCK, "what is checked are the codec's blocks");
+
+struct work {
+	const struct host_coll_args *args;
+	struct host_lowprec *lp;
+	uint32_t size;
+	uint64_t room; /* elements of a piece */
+	float *sums;
+	uint8_t *wire; /* elements, or bfloat16 */
+	uint8_t *scales;
+	double exact[SAMPLES_MAX][BLOCK]; /* of the checked blocks of a piece */
+};
+
+static void work_init(struct work *w, const struct host_coll_args *args)
+{
+	struct host_lowprec *lp = args->lowprec;
+	uint64_t bytes = rx_min_u64(lp->scratch_bytes, HOST_LOWPREC_SCRATCH_MAX);
+
+	w->args = args;
+	w->lp = lp;
+	w->size = rx_dtype_size(args->dtype);
+	w->room = bytes / BLOCK_BYTES * BLOCK;
+	w->sums = lp->scratch;
+	w->wire = (uint8_t *)lp->scratch + w->room * sizeof(float);
+	w->scales = w->wire + w->room * sizeof(uint16_t);
+}
+
+static uint64_t piece_count(const struct work *w, uint64_t at, uint64_t count)
+{
+	return rx_min_u64(w->room, count - at);
+}
+
+/* @n_readers ranks would have read @count elements in @wire bytes. */
+static void moved(struct work *w, uint64_t n_readers, uint64_t count, uint64_t wire)
+{
+	w->lp->exact_bytes += n_readers * count * w->size;
+	w->lp->wire_bytes += n_readers * wire;
+}
+
+/* ---- adding up ---- */
+
+/* Elements [at, at + n) of what is folded, of each rank. */
+struct inputs {
+	const uint8_t *from[RX_MAX_RANKS];
+};
+
+static void sum_exactly(struct work *w, const struct inputs *in, uint64_t at, uint64_t n)
+{
+	const struct host_coll_args *args = w->args;
+	uint64_t sample = 0;
+
+	for (uint64_t block = rx_precision_check_next(&w->lp->check, at / BLOCK);
+		block <= (at + n - 1) / BLOCK; block += w->lp->check.every) {
+		uint64_t first = block * BLOCK;
+		uint32_t count = (uint32_t)rx_min_u64(BLOCK, at + n - first);
+		double *exact = w->exact[sample++];
+		float values[BLOCK];
+
+		for (uint32_t rank = 0; rank < args->n_ranks; rank++) {
+			rx_precision_widen(
+				values, in->from[rank] + first * w->size, args->dtype, count);
+			for (uint32_t i = 0; i < count; i++)
+				exact[i] = (rank > 0 ? exact[i] : 0) + (double)values[i];
+		}
+		for (uint32_t i = 0; args->op == RX_AVG && i < count; i++)
+			exact[i] /= args->n_ranks;
+	}
+}
+
+/* Compares with what sum_exactly() found. */
+static void check_sums(struct work *w, uint64_t at, uint64_t n, const float *got)
+{
+	uint64_t sample = 0;
+
+	for (uint64_t block = rx_precision_check_next(&w->lp->check, at / BLOCK);
+		block <= (at + n - 1) / BLOCK; block += w->lp->check.every)
+		rx_precision_check_add(&w->lp->check, w->exact[sample++],
+			got + (block * BLOCK - at),
+			(uint32_t)rx_min_u64(BLOCK, at + n - block * BLOCK));
+}
+
+static void add_up(struct work *w, const struct inputs *in, uint64_t at, uint64_t n)
+{
+	const struct host_coll_args *args = w->args;
+
+	for (uint32_t rank = 0; rank < args->n_ranks; rank++) {
+		rx_mx_encode(w->wire, w->scales, in->from[rank] + at * w->size, args->dtype, n,
+			&w->lp->stats);
+		rx_mx_decode_add(w->sums, w->wire, w->scales, n, rank == 0);
+	}
+	if (args->op == RX_AVG)
+		rx_mx_finish(w->sums, RX_FLOAT32, w->sums, n, RX_AVG, args->n_ranks);
+	sum_exactly(w, in, at, n);
+}
+
+/* Allreduce: the sums travel as well. */
+static void spread_sums(struct work *w, uint64_t at, uint64_t n)
+{
+	const struct host_coll_args *args = w->args;
+	bool bf16 = w->lp->bf16;
+
+	if (bf16) {
+		rx_mx_finish(w->wire, RX_BFLOAT16, w->sums, n, RX_SUM, 1);
+		rx_precision_widen(w->sums, w->wire, RX_BFLOAT16, (uint32_t)n);
+	} else {
+		rx_mx_encode(w->wire, w->scales, w->sums, RX_FLOAT32, n, &w->lp->stats);
+	}
+	for (uint32_t rank = 0; rank < args->n_ranks; rank++) {
+		uint8_t *to = (uint8_t *)args->recv[rank] + at * w->size;
+
+		if (bf16)
+			rx_mx_finish(to, args->dtype, w->sums, n, RX_SUM, 1);
+		else
+			rx_mx_decode(to, args->dtype, w->wire, w->scales, n);
+	}
+	if (w->lp->check.every == 0)
+		return;
+	if (!bf16)
+		rx_mx_decode(w->sums, RX_FLOAT32, w->wire, w->scales, n);
+	check_sums(w, at, n, w->sums);
+}
+
+static int all_reduce(struct work *w)
+{
+	const struct host_coll_args *args = w->args;
+	struct inputs in;
+	uint64_t n = 0;
+
+	for (uint32_t rank = 0; rank < args->n_ranks; rank++)
+		in.from[rank] = args->send[rank];
+	for (uint64_t at = 0; at < args->count; at += n) {
+		if (!host_coll_go_on(args))
+			return -ECANCELED;
+		n = piece_count(w, at, args->count);
+		add_up(w, &in, at, n);
+		spread_sums(w, at, n);
+		moved(w, args->n_ranks - 1, n, rx_mx_bytes(n));
+		moved(w, args->n_ranks - 1, n, w->lp->bf16 ? n * sizeof(uint16_t) : rx_mx_bytes(n));
+	}
+	return 0;
+}
+
+/* @count elements of all inputs from @first on, into one output. */
+static int sum_into(struct work *w, uint64_t first, uint64_t count, void *out)
+{
+	const struct host_coll_args *args = w->args;
+	struct inputs in;
+	uint64_t n = 0;
+
+	for (uint32_t rank = 0; rank < args->n_ranks && count > 0; rank++)
+		in.from[rank] = (const uint8_t *)args->send[rank] + first * w->size;
+	for (uint64_t at = 0; at < count; at += n) {
+		if (!host_coll_go_on(args))
+			return -ECANCELED;
+		n = piece_count(w, at, count);
+		add_up(w, &in, at, n);
+		check_sums(w, at, n, w->sums);
+		rx_mx_finish((uint8_t *)out + at * w->size, args->dtype, w->sums, n, RX_SUM, 1);
+		moved(w, args->n_ranks - 1, n, rx_mx_bytes(n));
+	}
+	return 0;
+}
+
+static int reduce_scatter(struct work *w)
+{
+	const struct host_coll_args *args = w->args;
+	int r = 0;
+
+	for (uint32_t rank = 0; rank < args->n_ranks && r == 0; rank++)
+		r = sum_into(w, rank * args->count, args->count, args->recv[rank]);
+	return r;
+}
+
+/* ---- copying ---- */
+
+/* The error of a single encoding, of the piece that was read from @src. */
+static void check_copy(struct work *w, const uint8_t *src, uint64_t at, uint64_t n)
+{
+	for (uint64_t block = rx_precision_check_next(&w->lp->check, at / BLOCK);
+		block <= (at + n - 1) / BLOCK; block += w->lp->check.every) {
+		uint64_t first = block * BLOCK - at;
+		uint32_t count = (uint32_t)rx_min_u64(BLOCK, n - first);
+		float values[BLOCK];
+		float got[BLOCK];
+
+		rx_precision_widen(values, src + (at + first) * w->size, w->args->dtype, count);
+		for (uint32_t i = 0; i < count; i++)
+			w->exact[0][i] = (double)values[i];
+		rx_mx_decode(got, RX_FLOAT32, w->wire + first, w->scales + first / BLOCK, count);
+		rx_precision_check_add(&w->lp->check, w->exact[0], got, count);
+	}
+}
+
+/* One block into @n_dst places, of which all but one are of other ranks. */
+static int copy_block(struct work *w, const uint8_t *src, uint64_t count, uint8_t *const *dst,
+	uint32_t n_dst, uint32_t n_others)
+{
+	uint64_t n = 0;
+
+	for (uint64_t at = 0; at < count; at += n) {
+		if (!host_coll_go_on(w->args))
+			return -ECANCELED;
+		n = piece_count(w, at, count);
+		rx_mx_encode(
+			w->wire, w->scales, src + at * w->size, w->args->dtype, n, &w->lp->stats);
+		check_copy(w, src, at, n);
+		for (uint32_t i = 0; i < n_dst; i++)
+			rx_mx_decode(dst[i] + at * w->size, w->args->dtype, w->wire, w->scales, n);
+		moved(w, n_others, n, rx_mx_bytes(n));
+	}
+	return 0;
+}
+
+static int all_gather(struct work *w)
+{
+	const struct host_coll_args *args = w->args;
+	uint64_t bytes = args->count * w->size;
+	uint8_t *dst[RX_MAX_RANKS];
+	int r = 0;
+
+	for (uint32_t from = 0; from < args->n_ranks && r == 0; from++) {
+		for (uint32_t to = 0; to < args->n_ranks; to++)
+			dst[to] = (uint8_t *)args->recv[to] + from * bytes;
+		r = copy_block(
+			w, args->send[from], args->count, dst, args->n_ranks, args->n_ranks - 1);
+	}
+	return r;
+}
+
+static int all_to_all(struct work *w)
+{
+	const struct host_coll_args *args = w->args;
+	uint64_t bytes = args->count * w->size;
+	int r = 0;
+
+	for (uint32_t from = 0; from < args->n_ranks; from++) {
+		for (uint32_t to = 0; to < args->n_ranks && r == 0; to++) {
+			uint8_t *dst = (uint8_t *)args->recv[to] + from * bytes;
+
+			r = copy_block(w, (const uint8_t *)args->send[from] + to * bytes,
+				args->count, &dst, 1, from != to);
+		}
+	}
+	return r;
+}
+
+int host_lowprec_run(const struct host_coll_args *args)
+{
+	struct work w;
+
+	if (!rx_mx_takes(args->dtype))
+		return -ENOTSUP;
+	work_init(&w, args);
+	switch (args->coll) {
+	case RX_ALL_REDUCE:
+		return all_reduce(&w);
+	case RX_ALL_GATHER:
+		return all_gather(&w);
+	case RX_REDUCE_SCATTER:
+		return reduce_scatter(&w);
+	case RX_ALL_TO_ALL:
+		return all_to_all(&w);
+	default:
+		return -ENOTSUP;
+	}
+}

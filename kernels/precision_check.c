@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: MIT */
+#include "precision_check.h"
+
+#include "host/convert.h"
+
+#include <string.h>
+
+/* Finaliser of splitmix64 (Steele, Lea, Flood 2014). */
+static uint64_t mix(uint64_t x)
+{
+	x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
+	x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
+	return x ^ (x >> 31);
+}
+
+void rx_precision_check_init(struct rx_precision_check *check, uint32_t every, uint64_t number)
+{
+	*check = (struct rx_precision_check){
+		.every = every,
+		.phase = every > 0 ? (uint32_t)(mix(number) % every) : 0,
+	};
+}
+
+uint64_t rx_precision_check_next(const struct rx_precision_check *check, uint64_t block)
+{
+	uint64_t at = 0;
+
+	if (check->every == 0)
+		return UINT64_MAX;
+	at = block % check->every;
+	return block + (check->phase + check->every - at) % check->every;
+}
+
+static bool is_finite(double value)
+{
+	return value - value == 0;
+}
+
+void rx_precision_check_add(
+	struct rx_precision_check *check, const double *exact, const float *got, uint32_t n)
+{
+	for (uint32_t i = 0; i < n; i++) {
+		double error = (double)got[i] - exact[i];
+
+		if (!is_finite(error) || !is_finite(exact[i]))
+			continue;
+		check->error2 += error * error;
+		check->exact2 += exact[i] * exact[i];
+	}
+	check->n_blocks++;
+}
+
+/* Newton's method, from above, for a value from 1 on: libm would be one more library. */
+static double root(double value)
+{
+	double x = value;
+	double next = (x + 1) / 2;
+
+	while (next < x) {
+		x = next;
+		next = (x + value / x) / 2;
+	}
+	return x;
+}
+
+uint64_t rx_precision_check_ppm(const struct rx_precision_check *check)
+{
+	double ratio = 0;
+
+	if (check->error2 == 0)
+		return 0;
+	ratio = check->error2 / check->exact2 * 1e12;
+	/* Also where nothing exact was left to compare with. */
+	if (!(ratio < 1e18))
+		return 1000000000;
+	return ratio < 1 ? 1 : (uint64_t)root(ratio);
+}
+
+void rx_precision_widen(float *dst, const void *src, uint32_t dtype, uint32_t n)
+{
+	const uint8_t *at = src;
+	uint16_t code = 0;
+
+	if (dtype == RX_FLOAT32) {
+		memcpy(dst, src, n * sizeof(float));
+		return;
+	}
+	for (uint32_t i = 0; i < n; i++) {
+		memcpy(&code, at + i * sizeof(code), sizeof(code));
+		dst[i] = dtype == RX_BFLOAT16 ? rx_widen_bf16(code) : rx_widen_f16(code);
+	}
+}

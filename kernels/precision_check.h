@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Checking results in low precision against exact ones: which blocks, and what error that makes.
+ *
+ * An operation is checked in the blocks whose number, from the start of the message, leaves the
+ * remainder "phase" when divided by "every"; the phase changes from operation to operation.
+ */
+#ifndef RX_PRECISION_CHECK_H
+#define RX_PRECISION_CHECK_H
+
+#include "coll_types.h"
+
+#define RX_PRECISION_BLOCK 32u
+
+struct rx_precision_check {
+	uint32_t every; /* 0: nothing is checked */
+	uint32_t phase;
+	uint64_t n_blocks;
+	double error2; /* sums of squares */
+	double exact2;
+};
+
+/** rx_precision_check_init() - @number of the operation: the same on all ranks */
+void rx_precision_check_init(struct rx_precision_check *check, uint32_t every, uint64_t number);
+
+/** rx_precision_check_next() - first block from @block on that is checked; UINT64_MAX: none */
+uint64_t rx_precision_check_next(const struct rx_precision_check *check, uint64_t block);
+
+/** rx_precision_check_add() - one block of @n values; those that are not finite do not count */
+void rx_precision_check_add(
+	struct rx_precision_check *check, const double *exact, const float *got, uint32_t n);
+
+/** rx_precision_check_ppm() - relative L2 error so far, in millionths; saturates */
+uint64_t rx_precision_check_ppm(const struct rx_precision_check *check);
+
+/** rx_precision_widen() - @n elements of a type that low precision has, as fp32 */
+void rx_precision_widen(float *dst, const void *src, uint32_t dtype, uint32_t n);
+
+#endif
