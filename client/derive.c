@@ -17,7 +17,7 @@ enum derive_kind { DERIVE_SPLIT = 1, DERIVE_DUPLICATE = 2, DERIVE_SHRINK = 3 };
 
 /* The bytes of an id that are random; the others name the daemon. */
 #define ID_RANDOM_AT    32u
-#define ID_RANDOM_BYTES 32u
+#define ID_RANDOM_WORDS 4u
 
 /* Finaliser of splitmix64 (Steele, Lea, Flood 2014). */
 static uint64_t mix(uint64_t x)
@@ -27,24 +27,48 @@ static uint64_t mix(uint64_t x)
 	return x ^ (x >> 31);
 }
 
+static void stir(uint64_t words[ID_RANDOM_WORDS], uint64_t carry)
+{
+	for (size_t i = 0; i < ID_RANDOM_WORDS; i++) {
+		carry = mix(carry + words[i] + 0x9e3779b97f4a7c15u);
+		words[i] ^= carry;
+	}
+}
+
 static struct rcclx_unique_id derive_id(
 	const struct rcclx_comm *comm, enum derive_kind kind, uint32_t number, uint64_t detail)
 {
 	struct rcclx_unique_id id = comm->id;
-	uint64_t words[ID_RANDOM_BYTES / sizeof(uint64_t)];
+	uint64_t words[ID_RANDOM_WORDS];
 	uint64_t told[] = {(uint64_t)kind, number, detail};
 
 	memcpy(words, id.bytes + ID_RANDOM_AT, sizeof(words));
-	for (size_t round = 0; round < 2 * RX_ARRAY_SIZE(told); round++) {
-		uint64_t carry = told[round % RX_ARRAY_SIZE(told)];
-
-		for (size_t i = 0; i < RX_ARRAY_SIZE(words); i++) {
-			carry = mix(carry + words[i] + 0x9e3779b97f4a7c15u);
-			words[i] ^= carry;
-		}
-	}
+	for (size_t round = 0; round < 2 * RX_ARRAY_SIZE(told); round++)
+		stir(words, told[round % RX_ARRAY_SIZE(told)]);
 	memcpy(id.bytes + ID_RANDOM_AT, words, sizeof(words));
 	return id;
+}
+
+rcclx_result rcclx_unique_id_of_name(
+	struct rcclx_client *client, const char *name, struct rcclx_unique_id *id_p)
+{
+	uint64_t words[ID_RANDOM_WORDS] = {0};
+	struct rcclx_unique_id id;
+	rcclx_result r = RCCLX_OK;
+
+	if (!name || !id_p)
+		return err_set(RCCLX_ERR_INVALID, "rcclx_unique_id_of_name: %s is NULL",
+			name ? "id_p" : "name");
+	/* For the bytes that name the daemon. */
+	r = rcclx_unique_id_create(client, &id);
+	if (r != RCCLX_OK)
+		return r;
+	stir(words, strlen(name));
+	for (const char *c = name; *c; c++)
+		stir(words, (uint8_t)*c);
+	memcpy(id.bytes + ID_RANDOM_AT, words, sizeof(words));
+	*id_p = id;
+	return RCCLX_OK;
 }
 
 struct split_entry {

@@ -74,4 +74,5 @@ pkgconfig_DATA += client/rcclx.pc
 EXTRA_DIST += client/rcclx.map
 
 include client/ctl/local.mk
+include client/nccl/local.mk
 include client/perf/local.mk

@@ -187,6 +187,23 @@ RCCLX_API rcclx_result rcclx_disconnect(struct rcclx_client *client);
 RCCLX_API rcclx_result rcclx_unique_id_create(
 	struct rcclx_client *client, struct rcclx_unique_id *id_p);
 
+/**
+ * rcclx_unique_id_of_name() - the id that belongs to a name
+ * @client: connection to the daemon that will host the communicator
+ * @name:   any text
+ * @id_p:   receives the id: the same for everybody who gives the same daemon the same name
+ *
+ * For ranks that cannot send each other an id, but know a name that is new for each communicator:
+ * as any id, it forms one only. Whoever can guess the name may join; where that matters, use
+ * rcclx_unique_id_create().
+ *
+ * Thread safety: any thread.
+ * Return: RCCLX_OK, RCCLX_ERR_INVALID, RCCLX_ERR_DAEMON_LOST.
+ * Since: 0.1
+ */
+RCCLX_API rcclx_result rcclx_unique_id_of_name(
+	struct rcclx_client *client, const char *name, struct rcclx_unique_id *id_p);
+
 /* Collectives in low precision, with their variable forms: bits of rcclx_comm_config. */
 enum {
 	RCCLX_LOW_PRECISION_ALL_REDUCE = 1,

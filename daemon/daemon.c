@@ -30,6 +30,10 @@
 #define STOP_TIMEOUT_NS (5 * RX_NS_PER_SEC)
 #define CHORE_WORKERS   2u
 
+/* With --once: for the first client to come, and after the last one has gone. */
+#define FIRST_CLIENT_NS (30 * RX_NS_PER_SEC)
+#define LAST_CLIENT_NS  (1 * RX_NS_PER_SEC)
+
 static void apply_limits(struct daemon *daemon)
 {
 	const struct limits *limits = &daemon->config.limits;
@@ -234,6 +238,7 @@ static void finish(struct daemon *daemon)
 	daemon->control = listener_free(daemon->control);
 	daemon->admin = listener_free(daemon->admin);
 	daemon->stop_timer = loop_timer_free(daemon->stop_timer);
+	daemon->once_timer = loop_timer_free(daemon->once_timer);
 	shut_down_comms(daemon);
 	rx_list_for_each (pos, &daemon->peers)
 		peer_end(rx_list_entry(pos, struct peer, link));
@@ -281,6 +286,35 @@ void daemon_stop(struct daemon *daemon)
 	loop_timer_set(daemon->stop_timer, STOP_TIMEOUT_NS);
 }
 
+static void on_unused(void *owner)
+{
+	rx_info("nobody uses this daemon any more");
+	daemon_stop(owner);
+}
+
+int daemon_serve_once(struct daemon *daemon)
+{
+	int r = loop_timer_new(daemon->loop, on_unused, daemon, &daemon->once_timer);
+
+	if (!r)
+		loop_timer_set(daemon->once_timer, FIRST_CLIENT_NS);
+	return r;
+}
+
+/* The timer runs while there are no sessions. */
+static void watch_use(struct daemon *daemon)
+{
+	bool used = daemon->sessions.n_used > 0;
+
+	if (!daemon->once_timer || used == daemon->was_used)
+		return;
+	daemon->was_used = used;
+	if (used)
+		loop_timer_stop(daemon->once_timer);
+	else
+		loop_timer_set(daemon->once_timer, LAST_CLIENT_NS);
+}
+
 static void end_peers(struct daemon *daemon)
 {
 	while (!rx_list_empty(&daemon->ending))
@@ -295,6 +329,7 @@ void daemon_settle(struct daemon *daemon)
 	while (!rx_list_empty(&daemon->announce))
 		session_announce(
 			rx_list_entry(daemon->announce.next, struct session, announce_link));
+	watch_use(daemon);
 	if ((daemon->state == DAEMON_STOPPING && daemon->n_ops == 0) ||
 		(daemon->state == DAEMON_DRAINING && daemon->sessions.n_used == 0)) {
 		finish(daemon);

@@ -81,6 +81,8 @@ struct daemon {
 	uint32_t n_ops;                            /* collectives and transfers queued or running */
 
 	struct loop_timer *stop_timer; /* bounds DAEMON_STOPPING */
+	struct loop_timer *once_timer; /* stop when unused for that long; NULL: serve for ever */
+	bool was_used;                 /* there were sessions when it was last looked at */
 	struct rx_log_limit log_limits[LOG_LIMIT_SLOTS];
 
 	/* One at a time, inside one call. */
@@ -114,6 +116,13 @@ void daemon_drain(struct daemon *daemon);
 
 /** daemon_stop() - as for SIGTERM; a second call does not wait for ops in flight */
 void daemon_stop(struct daemon *daemon);
+
+/**
+ * daemon_serve_once() - stop a second after the last session has gone, or when none comes
+ *
+ * Return: 0 or -errno.
+ */
+RX_WARN_UNUSED int daemon_serve_once(struct daemon *daemon);
 
 /** daemon_show_status() - tell systemd how many clients there are */
 void daemon_show_status(struct daemon *daemon);

@@ -204,6 +204,11 @@ static int start(struct server *server)
 	if (r)
 		return complain(r);
 	r = watch_lifeline(server);
+	if (!r && server->options.once) {
+		r = daemon_serve_once(&server->daemon);
+		if (r)
+			return complain(r);
+	}
 	if (!r)
 		r = sockets_open(&server->daemon, &server->options);
 	if (r)

@@ -15,6 +15,7 @@ enum {
 	OPT_PRIVATE,
 	OPT_SYSTEMD,
 	OPT_LIFELINE_FD,
+	OPT_ONCE,
 	OPT_LOG_LEVEL,
 	OPT_CHECK_CONFIG,
 	OPT_VERSION,
@@ -29,6 +30,7 @@ static const struct option long_options[] = {
 	{"private", no_argument, NULL, OPT_PRIVATE},
 	{"systemd", no_argument, NULL, OPT_SYSTEMD},
 	{"lifeline-fd", required_argument, NULL, OPT_LIFELINE_FD},
+	{"once", no_argument, NULL, OPT_ONCE},
 	{"log-level", required_argument, NULL, OPT_LOG_LEVEL},
 	{"check-config", no_argument, NULL, OPT_CHECK_CONFIG},
 	{"version", no_argument, NULL, OPT_VERSION},
@@ -49,6 +51,7 @@ static const char usage[] =
 	"                        only if --tuning-dir or the configuration names a folder\n"
 	"  --systemd             take the sockets from systemd\n"
 	"  --lifeline-fd N       stop when this descriptor hangs up\n"
+	"  --once                stop a second after the last client has gone\n"
 	"  --log-level LEVEL     err, warn, info or debug; overrides the configuration\n"
 	"  --check-config        say whether the configuration is good, and exit\n"
 	"  --version, --help\n";
@@ -105,6 +108,9 @@ static int take_option(int option, struct options *options)
 		return 0;
 	case OPT_SYSTEMD:
 		options->systemd = true;
+		return 0;
+	case OPT_ONCE:
+		options->once = true;
 		return 0;
 	case OPT_CHECK_CONFIG:
 		options->check_config = true;

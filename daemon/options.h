@@ -12,6 +12,7 @@ struct options {
 	const char *tuning_dir;
 	bool private_mode;
 	bool systemd;
+	bool once;
 	bool check_config;
 	int lifeline_fd; /* -1: none */
 	bool has_log_level;

@@ -8,6 +8,7 @@ function_pages = \
 	man/man3/rcclx_connect.3 \
 	man/man3/rcclx_disconnect.3 \
 	man/man3/rcclx_unique_id_create.3 \
+	man/man3/rcclx_unique_id_of_name.3 \
 	man/man3/rcclx_comm_create.3 \
 	man/man3/rcclx_comm_destroy.3 \
 	man/man3/rcclx_comm_abort.3 \

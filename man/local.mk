@@ -3,6 +3,7 @@ include man/functions.mk
 
 dist_man_MANS += \
 	man/librcclx.3 \
+	man/nccl.7 \
 	man/rcclx-perf.1 \
 	man/rcclx-protocol.7 \
 	man/rcclx-ring.7 \

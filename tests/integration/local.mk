@@ -88,5 +88,6 @@ tests_integration_test_namespace_LDADD = $(integration_libs)
 tests_integration_test_peer_death_LDADD = $(integration_libs)
 tests_integration_test_threads_LDADD = $(integration_libs)
 
+include tests/integration/nccl.mk
 include tests/integration/tools.mk
 include tests/stress/local.mk

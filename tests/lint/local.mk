@@ -4,6 +4,7 @@ lint_tests = \
 	tests/lint/format.sh \
 	tests/lint/layers.sh \
 	tests/lint/man.sh \
+	tests/lint/nccl.sh \
 	tests/lint/shell.sh \
 	tests/lint/symbols.sh \
 	tests/lint/units.sh

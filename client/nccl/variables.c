@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: MIT */
+#include "variables.h"
+
+#include "debug.h"
+#include "../../shm/rx_base.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define LIST_BYTES 1024u
+
+const char *const variables_used[] = {"NCCL_DEBUG", "NCCL_DEBUG_FILE", "NCCL_COMM_ID", NULL};
+
+/* They choose devices, links, algorithms and their limits, none of which there is here. */
+static const char *const ignored[] = {
+	"NCCL_ALGO",
+	"NCCL_ALLOC_P2P_NET_LL_BUFFERS",
+	"NCCL_BUFFSIZE",
+	"NCCL_CGA_CLUSTER_SIZE",
+	"NCCL_CHECKS_DISABLE",
+	"NCCL_CHECK_POINTERS",
+	"NCCL_COLLNET_ENABLE",
+	"NCCL_COLLNET_NODE_THRESHOLD",
+	"NCCL_COMM_BLOCKING",
+	"NCCL_CONF_FILE",
+	"NCCL_CROSS_NIC",
+	"NCCL_CTA_POLICY",
+	"NCCL_CUMEM_ENABLE",
+	"NCCL_CUMEM_HOST_ENABLE",
+	"NCCL_DEBUG_SUBSYS",
+	"NCCL_DEBUG_TIMESTAMP_FORMAT",
+	"NCCL_DMABUF_ENABLE",
+	"NCCL_GRAPH_DUMP_FILE",
+	"NCCL_GRAPH_FILE",
+	"NCCL_GRAPH_MIXING_SUPPORT",
+	"NCCL_GRAPH_REGISTER",
+	"NCCL_HOSTID",
+	"NCCL_IB_DISABLE",
+	"NCCL_IB_GID_INDEX",
+	"NCCL_IB_HCA",
+	"NCCL_IB_PCI_RELAXED_ORDERING",
+	"NCCL_IB_QPS_PER_CONNECTION",
+	"NCCL_IB_RETRY_CNT",
+	"NCCL_IB_SL",
+	"NCCL_IB_TC",
+	"NCCL_IB_TIMEOUT",
+	"NCCL_IGNORE_CPU_AFFINITY",
+	"NCCL_LAUNCH_MODE",
+	"NCCL_LAUNCH_ORDER_IMPLICIT",
+	"NCCL_LL128_BUFFSIZE",
+	"NCCL_LL_BUFFSIZE",
+	"NCCL_LOCAL_REGISTER",
+	"NCCL_MAX_CTAS",
+	"NCCL_MAX_NCHANNELS",
+	"NCCL_MAX_NRINGS",
+	"NCCL_MIN_CTAS",
+	"NCCL_MIN_NCHANNELS",
+	"NCCL_MIN_NRINGS",
+	"NCCL_MNNVL_ENABLE",
+	"NCCL_NCHANNELS_PER_NET_PEER",
+	"NCCL_NET",
+	"NCCL_NET_DISABLE_INTRA",
+	"NCCL_NET_GDR_LEVEL",
+	"NCCL_NET_GDR_READ",
+	"NCCL_NET_PLUGIN",
+	"NCCL_NET_SHARED_BUFFERS",
+	"NCCL_NET_SHARED_COMMS",
+	"NCCL_NSOCKS_PERTHREAD",
+	"NCCL_NTHREADS",
+	"NCCL_NVB_DISABLE",
+	"NCCL_NVLS_ENABLE",
+	"NCCL_OOB_NET_ENABLE",
+	"NCCL_OOB_NET_IFNAME",
+	"NCCL_P2P_DIRECT_DISABLE",
+	"NCCL_P2P_DISABLE",
+	"NCCL_P2P_LEVEL",
+	"NCCL_PROFILER_PLUGIN",
+	"NCCL_PROTO",
+	"NCCL_PXN_DISABLE",
+	"NCCL_RAS_ENABLE",
+	"NCCL_RUNTIME_CONNECT",
+	"NCCL_SET_STACK_SIZE",
+	"NCCL_SET_THREAD_NAME",
+	"NCCL_SHM_DISABLE",
+	"NCCL_SINGLE_RING_THRESHOLD",
+	"NCCL_SOCKET_FAMILY",
+	"NCCL_SOCKET_IFNAME",
+	"NCCL_SOCKET_NTHREADS",
+	"NCCL_SOCKET_RETRY_CNT",
+	"NCCL_TOPO_DUMP_FILE",
+	"NCCL_TOPO_FILE",
+	"NCCL_TUNER_PLUGIN",
+	"NCCL_WIN_ENABLE",
+	"RCCL_ENABLE_INTRANET",
+	"RCCL_MSCCLPP_ENABLE",
+	"RCCL_MSCCL_ENABLE",
+};
+
+void variables_list_ignored(void)
+{
+	char list[LIST_BYTES] = "";
+	size_t n = 0;
+
+	for (size_t i = 0; i < RX_ARRAY_SIZE(ignored) && n < sizeof(list); i++) {
+		if (!getenv(ignored[i]))
+			continue;
+		(void)snprintf(list + n, sizeof(list) - n, " %s", ignored[i]);
+		n += strlen(list + n);
+	}
+	if (n > 0)
+		debug_log(DEBUG_INFO, "set, but without meaning for rcclxd:%s", list);
+}
