@@ -26,8 +26,10 @@
 static bool spin(const struct wait_ctx *ctx, enum rx_wait_what what, uint32_t peer, uint32_t target)
 {
 	const struct rcclx_comm *comm = ctx->comm;
-	uint64_t until = rx_now_ns() + (comm->yield ? YIELD_NS : comm->spin_ns);
+	uint64_t until = 0;
+	uint64_t now = 0;
 
+	/* The first looks go before the clock is read, which takes as long as some of them. */
 	do {
 		for (uint32_t i = 0; i < SPINS_PER_LOOK; i++) {
 			if (rx_fabric_reached(&comm->fabric, what, peer, target))
@@ -39,7 +41,10 @@ static bool spin(const struct wait_ctx *ctx, enum rx_wait_what what, uint32_t pe
 		}
 		if (atomic_load_explicit(&comm->fabric.ctl->abort, memory_order_relaxed))
 			return false;
-	} while (rx_now_ns() < until);
+		now = rx_now_ns();
+		if (until == 0)
+			until = now + (comm->yield ? YIELD_NS : comm->spin_ns);
+	} while (now < until);
 	return false;
 }
 

@@ -2,6 +2,12 @@
 /*
  * Non-temporal stores pay when whole cache lines are written, one after the other, so only the
  * lines that lie entirely in the destination are written that way.
+ *
+ * Plain copies are memcpy()'s, but in pieces where source and destination begin at different
+ * places of a cache line, as memory of malloc() and pages do. From 2112 bytes up to the size of
+ * an L2, glibc copies with "rep movsb", which needs up to 20 times as long for that as a loop does
+ * on processors that have a fast one for aligned copies (EPYC 7003, 64 KiB 16 bytes apart: 40 us
+ * instead of 2.5). A piece is below all its limits.
  */
 #include "copy.h"
 
@@ -52,12 +58,29 @@ void rx_copy_unfenced(void *dst, const void *src, uint64_t bytes)
 	memcpy(to + at, from + at, bytes - at);
 }
 
+#define PIECE_BYTES  2048u
+/* Longer ones get a loop from glibc, too, and one that prefetches. */
+#define PIECES_BELOW (512u * 1024)
+
+static void copy_plain(uint8_t *dst, const uint8_t *src, uint64_t bytes)
+{
+	bool apart = (((uintptr_t)dst ^ (uintptr_t)src) & (RX_CACHE_LINE - 1)) != 0;
+
+	while (apart && bytes > PIECE_BYTES && bytes < PIECES_BELOW) {
+		memcpy(dst, src, PIECE_BYTES);
+		dst += PIECE_BYTES;
+		src += PIECE_BYTES;
+		bytes -= PIECE_BYTES;
+	}
+	memcpy(dst, src, bytes);
+}
+
 void rx_copy(void *dst, const void *src, uint64_t bytes, bool stream)
 {
 	if (bytes == 0 || dst == src)
 		return;
 	if (!stream) {
-		memcpy(dst, src, bytes);
+		copy_plain(dst, src, bytes);
 		return;
 	}
 	rx_copy_unfenced(dst, src, bytes);
