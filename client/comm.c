@@ -191,6 +191,9 @@ rcclx_result comm_create(const struct create_request *request)
 	comm->rank = request->rank;
 	comm->n_ranks = request->n_ranks;
 	comm->spin_ns = us == UINT64_MAX ? UINT64_MAX : us * 1000;
+	r = reach_init(&comm->reach);
+	if (r != RCCLX_OK)
+		return r;
 	r = join(comm, &request->id, &request->config, &precision, &reply);
 	if (r != RCCLX_OK)
 		return r;

@@ -6,6 +6,7 @@
 
 #include "rcclx.h"
 #include "import.h"
+#include "reach.h"
 #include "../shm/rx_fabric.h"
 
 #include <stdatomic.h>
@@ -25,6 +26,7 @@ struct rcclx_comm {
 	struct import_table
 		imports; /* peers' memory, mapped on first use; owned by the calling thread */
 	/* Inline executor; owned by the thread that is in an operation. */
+	struct reach reach;
 	uint32_t seq;     /* ops that this rank has announced */
 	uint32_t step;    /* steps that this rank has announced */
 	uint64_t spin_ns; /* how long to spin before sleeping */

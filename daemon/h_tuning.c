@@ -45,6 +45,8 @@ static void fill_row(const struct tuning *tuning, uint64_t index, struct rx_tuni
 		.direct_min_from = texts[TUNING_DIRECT_MIN],
 		.stream_min_from = texts[TUNING_STREAM_MIN],
 		.low_precision_min_from = texts[TUNING_LOW_PRECISION_MIN],
+		.single_min = entry->single_min,
+		.single_min_from = texts[TUNING_SINGLE_MIN],
 	};
 }
 

@@ -33,6 +33,7 @@ static const struct key {
 	[TUNING_DIRECT_MIN] = {"direct_min", 0, INT64_MAX},
 	[TUNING_STREAM_MIN] = {"stream_min", 0, INT64_MAX},
 	[TUNING_LOW_PRECISION_MIN] = {"low_precision_min", 0, UINT32_MAX},
+	[TUNING_SINGLE_MIN] = {"single_min", 0, UINT32_MAX},
 };
 
 struct parse {
@@ -63,8 +64,11 @@ static void store(struct rx_tuning_entry *entry, enum tuning_value value, uint64
 		entry->stream_min = number;
 		break;
 	case TUNING_LOW_PRECISION_MIN:
-	case _TUNING_VALUE_N:
 		entry->low_precision_min = (uint32_t)number;
+		break;
+	case TUNING_SINGLE_MIN:
+	case _TUNING_VALUE_N:
+		entry->single_min = (uint32_t)number;
 		break;
 	}
 }
@@ -89,7 +93,7 @@ static int take_value(struct parse *p, const config_setting_t *at, uint32_t firs
 	if (value < 0)
 		return refuse(p, at,
 			"unknown key; expected flat_max, flat_max_shared, chunk, direct_min, "
-			"stream_min or low_precision_min");
+			"stream_min, low_precision_min or single_min");
 	r = conf_whole(p->path, at, keys[value].min, keys[value].max, &number, p->error);
 	if (r)
 		return r;

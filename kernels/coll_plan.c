@@ -15,7 +15,8 @@ static const uint32_t class_max[RX_TUNING_CLASSES] = {2, 4, 8, 16, RX_MAX_RANKS}
 #define THRESHOLDS(flat)                                                                           \
 	{                                                                                          \
 		.flat_max = (flat), .flat_max_shared = 4096, .chunk = RX_CHUNK_BYTES,              \
-		.direct_min = 2048, .stream_min = 16ull << 20, .low_precision_min = 16u << 20      \
+		.single_min = 16384, .direct_min = 2048, .stream_min = 16ull << 20,                \
+		.low_precision_min = 16u << 20                                                     \
 	}
 #define ROW                                                                                        \
 	{                                                                                          \
@@ -100,6 +101,34 @@ enum rx_early rx_plan_early(
 	return bytes < thresholds->direct_min ? RX_EARLY_COPY : RX_EARLY_COPY_IF_PRIVATE;
 }
 
+static bool single_serves(const struct rx_plan_query *query)
+{
+	switch (query->coll) {
+	case RX_ALL_GATHER:
+	case RX_ALL_GATHER_V:
+	case RX_ALL_TO_ALL:
+	case RX_ALL_TO_ALL_V:
+	case RX_BROADCAST:
+	case RX_GATHER:
+	case RX_SCATTER:
+		return query->n_ranks > 1;
+	default:
+		return false;
+	}
+}
+
+bool rx_plan_may_be_single(
+	const struct rx_plan_query *query, const struct rx_tuning_entry *thresholds)
+{
+	if (!single_serves(query))
+		return false;
+	/* The largest block is not known yet. */
+	if (query->coll == RX_ALL_TO_ALL_V)
+		return true;
+	return query_bytes(query) >= thresholds->single_min &&
+	       rx_plan_early(query, thresholds) != RX_EARLY_COPY;
+}
+
 static enum rx_algorithm choose(
 	const struct rx_plan_query *query, const struct rx_tuning_entry *thresholds)
 {
@@ -110,6 +139,8 @@ static enum rx_algorithm choose(
 		return bytes <= RX_ENTRY_PAYLOAD ? RX_ALG_TINY : RX_ALG_FLAT;
 	if (query->registered && bytes >= thresholds->direct_min)
 		return RX_ALG_DIRECT;
+	if (query->reachable && bytes >= thresholds->single_min && single_serves(query))
+		return RX_ALG_SINGLE;
 	if (early == RX_EARLY_COPY_IF_PRIVATE && query->copied)
 		return RX_ALG_FLAT;
 	return RX_ALG_STAGED;
@@ -137,6 +168,7 @@ const char *rx_algorithm_name(enum rx_algorithm algorithm)
 		[RX_ALG_FLAT] = "flat",
 		[RX_ALG_STAGED] = "staged",
 		[RX_ALG_DIRECT] = "direct",
+		[RX_ALG_SINGLE] = "single",
 	};
 
 	return (uint32_t)algorithm < RX_ALG_N ? names[algorithm] : "?";

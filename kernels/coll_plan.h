@@ -16,6 +16,8 @@ enum rx_algorithm {
 	RX_ALG_FLAT,   /* one-shot: data in the double-buffered slots, one barrier */
 	RX_ALG_STAGED, /* through staging, pipelined in chunks; allreduce and reduce: two-shot */
 	RX_ALG_DIRECT, /* straight over registered memory; allreduce and reduce: two-shot */
+	RX_ALG_SINGLE, /* takers read the private memory of those who give, with the kernel's help
+			*/
 	RX_ALG_N
 };
 
@@ -39,6 +41,7 @@ struct rx_plan_query {
 	uint64_t count;  /* as the collective defines it; variable ones: the largest block */
 	bool registered; /* all memory that peers would touch is registered */
 	bool copied;     /* all ranks have copied what they have for others into their flat slots */
+	bool reachable;  /* all ranks may read each other's private memory, and it pays */
 	bool cores_shared; /* more ranks than cores */
 };
 
@@ -55,8 +58,17 @@ struct rx_plan {
 	bool stream;
 };
 
-/** rx_plan_early() - the same on all ranks; query->registered and ->copied are not looked at */
+/** rx_plan_early() - the same on all ranks; query->registered, ->copied, ->reachable are not looked
+ * at */
 enum rx_early rx_plan_early(
+	const struct rx_plan_query *query, const struct rx_tuning_entry *thresholds);
+
+/**
+ * rx_plan_may_be_single() - could single copy serve it, if the ranks can reach each other?
+ *
+ * The same on all ranks; query->registered, ->copied and ->reachable are not looked at.
+ */
+bool rx_plan_may_be_single(
 	const struct rx_plan_query *query, const struct rx_tuning_entry *thresholds);
 
 /** rx_plan_make() - plan for @query; query->count * element size must not overflow */

@@ -221,6 +221,8 @@ struct rx_tuning_row {
 	const char *direct_min_from;
 	const char *stream_min_from;
 	const char *low_precision_min_from;
+	uint32_t single_min;
+	const char *single_min_from;
 };
 
 struct rx_msg_admin_tuning_reply {

@@ -37,6 +37,22 @@ struct rx_entry_bufs {
 	uint64_t recv_offset;
 	uint64_t copied;      /* 1: its data is in the flat slot */
 	uint64_t over_budget; /* low precision, 1: this rank has found errors above the budget */
+	uint64_t send_at;     /* address in the rank's own process, for single copy */
+	uint64_t reach;       /* enum rx_reach_state: what the rank says of single copy */
+};
+
+/* May ranks read each other's private memory, with the kernel's permission? */
+enum rx_reach_state {
+	RX_REACH_NO = 0,      /* not this rank, never in this communicator */
+	RX_REACH_OFFERED = 1, /* it can be read, and will try to read the others */
+	RX_REACH_PROVEN = 2,  /* it has read all the others, and that pays */
+	RX_REACH_N
+};
+
+/* How to prove that a process is that of the rank: what is there, and where. */
+struct rx_reach_proof {
+	uint64_t nonce[2];
+	uint64_t at; /* address in the rank's own process */
 };
 
 /*
@@ -58,13 +74,16 @@ struct rx_entry {
 struct rx_progress {
 	_Alignas(128) _Atomic uint32_t step; /* peers' futex word */
 	_Atomic uint32_t sleeper;            /* 1 while this rank sleeps on somebody's step */
+	uint32_t refused; /* single copy: the op (seq) that this rank could not do; before step */
 };
 
 struct rx_line {
 	struct rx_entry entry[2];
 	struct rx_progress progress;
 	_Alignas(128) struct rx_line_counts precision;
-	uint64_t reserved[6];
+	/* Written once, before the first entry whose reach is not RX_REACH_NO. */
+	struct rx_reach_proof proof;
+	uint64_t reserved[3];
 };
 
 /*

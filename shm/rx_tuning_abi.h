@@ -21,6 +21,8 @@ struct rx_tuning_entry {
 	uint32_t low_precision_min; /* larger of the two buffers: from here on, where switched on */
 	uint64_t direct_min;        /* registered memory: from here on without staging */
 	uint64_t stream_min;        /* from here on results bypass the cache */
+	uint32_t single_min; /* private memory that members may read: from here on one copy */
+	uint32_t reserved;
 };
 
 struct rx_tuning {
@@ -28,6 +30,6 @@ struct rx_tuning {
 	struct rx_tuning_entry entries[RX_TUNING_COLLS][RX_TUNING_CLASSES];
 };
 
-static_assert(sizeof(struct rx_tuning_entry) == 32, "shared layout");
+static_assert(sizeof(struct rx_tuning_entry) == 40, "shared layout");
 
 #endif

@@ -29,7 +29,9 @@ static enum ctl_exit help(void)
 	       "  COUNT                     elements, as the collective counts them; K, M, G\n"
 	       "  --ranks N                 1 to 64\n"
 	       "  --op OP                   sum, prod, max, min, avg, premul_sum (sum)\n"
-	       "  --registered, --private   the ranks' memory (registered)\n"
+	       "  --registered, --private   the memory of all ranks (registered); where only some is\n"
+	       "                            registered, direct_min does not count\n"
+	       "  --single-copy             private memory that the ranks may read, where it pays\n"
 	       "  --cores-shared[=yes|no]   is there no core for each rank? (by the node's "
 	       "cores)\n"
 	       "  --all                     all sizes from 1 element to 1 GiB\n"
@@ -90,6 +92,10 @@ static enum ctl_exit apply(struct request *request, int c)
 	case 'P':
 		request->query.registered = false;
 		return CTL_EXIT_OK;
+	case 'S':
+		request->query.registered = false;
+		request->query.reachable = true;
+		return CTL_EXIT_OK;
 	case 'a':
 		request->all = true;
 		return CTL_EXIT_OK;
@@ -140,6 +146,7 @@ static enum ctl_exit parse(const struct ctl_options *options, struct request *re
 		{"op", required_argument, NULL, 'o'},
 		{"registered", no_argument, NULL, 'R'},
 		{"private", no_argument, NULL, 'P'},
+		{"single-copy", no_argument, NULL, 'S'},
 		{"cores-shared", optional_argument, NULL, 'c'},
 		{"all", no_argument, NULL, 'a'},
 		{"json", no_argument, NULL, 'j'},
@@ -213,13 +220,14 @@ static void print_basis(const struct thresholds *thresholds)
 
 static void print_subject(const struct rx_plan_query *query, const char *amount)
 {
-	printf("%s%s%s%s%s%s%s, %u ranks %s, %s memory\n", rx_coll_name(query->coll),
+	printf("%s%s%s%s%s%s%s, %u ranks %s, %s memory%s\n", rx_coll_name(query->coll),
 		*amount ? " of " : "", amount, query->coll == RX_BARRIER ? "" : " ",
 		query->coll == RX_BARRIER ? "" : rx_dtype_name(query->dtype),
 		rx_coll_reduces(query->coll) ? ", " : "",
 		rx_coll_reduces(query->coll) ? rx_redop_name(query->op) : "", query->n_ranks,
 		query->cores_shared ? "that share cores" : "with a core each",
-		query->registered ? "registered" : "private");
+		query->registered ? "registered" : "private",
+		query->reachable ? " that the ranks may read" : "");
 }
 
 static void show_one(const struct request *request, const struct thresholds *thresholds,
@@ -306,11 +314,11 @@ static json_t *subject_json(const struct request *request, const struct threshol
 {
 	const struct rx_plan_query *query = &request->query;
 
-	return json_pack("{s:s, s:s, s:s, s:i, s:s, s:b, s:s, s:I}", "collective",
+	return json_pack("{s:s, s:s, s:s, s:i, s:s, s:b, s:b, s:s, s:I}", "collective",
 		rx_coll_name(query->coll), "dtype", rx_dtype_name(query->dtype), "op",
 		rx_coll_reduces(query->coll) ? rx_redop_name(query->op) : "none", "ranks",
 		(int)query->n_ranks, "memory", query->registered ? "registered" : "private",
-		"cores_shared", query->cores_shared, "thresholds",
+		"single_copy", query->reachable, "cores_shared", query->cores_shared, "thresholds",
 		thresholds->of_daemon ? "daemon" : "compiled defaults", "tuning_epoch",
 		(json_int_t)thresholds->table.epoch);
 }

@@ -15,6 +15,7 @@ const char *explain_threshold_name(enum explain_threshold threshold)
 		[EXPLAIN_DIRECT_MIN] = "direct_min",
 		[EXPLAIN_STREAM_MIN] = "stream_min",
 		[EXPLAIN_LOW_PRECISION_MIN] = "low_precision_min",
+		[EXPLAIN_SINGLE_MIN] = "single_min",
 	};
 
 	return names[threshold];
@@ -35,6 +36,8 @@ uint64_t explain_value(const struct rx_tuning_entry *entry, enum explain_thresho
 		return entry->stream_min;
 	case EXPLAIN_LOW_PRECISION_MIN:
 		return entry->low_precision_min;
+	case EXPLAIN_SINGLE_MIN:
+		return entry->single_min;
 	case EXPLAIN_NONE:
 	case _EXPLAIN_THRESHOLD_N:
 		break;
@@ -91,6 +94,10 @@ static void explain_plan(const struct rx_plan_query *query,
 		what->decided_by = EXPLAIN_DIRECT_MIN;
 		what->relation = ">=";
 		break;
+	case RX_ALG_SINGLE:
+		what->decided_by = EXPLAIN_SINGLE_MIN;
+		what->relation = ">=";
+		break;
 	case RX_ALG_STAGED:
 	case RX_ALG_N:
 		explain_staged(query, thresholds, what);
@@ -142,7 +149,7 @@ size_t explain_ranges(const struct rx_plan_query *query, const struct rx_tuning_
 	/* A plan can change only behind these numbers of bytes. */
 	const uint64_t borders[] = {RX_ENTRY_PAYLOAD, RX_FLAT_BYTES,
 		explain_value(thresholds, flat_threshold(query)), thresholds->direct_min - 1,
-		thresholds->stream_min - 1};
+		thresholds->stream_min - 1, (uint64_t)thresholds->single_min - 1};
 	uint64_t starts[RX_ARRAY_SIZE(borders) + 1] = {1};
 	size_t n = 0;
 

@@ -28,6 +28,7 @@ static bool take_row(struct thresholds *thresholds, const struct rx_tuning_row *
 		[EXPLAIN_DIRECT_MIN] = row->direct_min_from,
 		[EXPLAIN_STREAM_MIN] = row->stream_min_from,
 		[EXPLAIN_LOW_PRECISION_MIN] = row->low_precision_min_from,
+		[EXPLAIN_SINGLE_MIN] = row->single_min_from,
 	};
 
 	/* A newer daemon's. */
@@ -40,6 +41,7 @@ static bool take_row(struct thresholds *thresholds, const struct rx_tuning_row *
 		.direct_min = row->direct_min,
 		.stream_min = row->stream_min,
 		.low_precision_min = row->low_precision_min,
+		.single_min = row->single_min,
 	};
 	for (size_t t = 0; t < RX_ARRAY_SIZE(from); t++) {
 		char **to = &thresholds->from[row->coll][c][t];

@@ -30,6 +30,9 @@ void tune_file_set(struct rx_tuning_entry *entry, enum explain_threshold thresho
 	case EXPLAIN_LOW_PRECISION_MIN:
 		entry->low_precision_min = (uint32_t)value;
 		break;
+	case EXPLAIN_SINGLE_MIN:
+		entry->single_min = (uint32_t)value;
+		break;
 	case EXPLAIN_NONE:
 	case _EXPLAIN_THRESHOLD_N:
 		break;

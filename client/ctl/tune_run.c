@@ -132,7 +132,7 @@ static _Noreturn void become_perf(const struct tune_run *run, const struct tune_
 	err = open(errors, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
 	if (null < 0 || err < 0 || dup2(null, STDIN_FILENO) < 0 || dup2(out, STDOUT_FILENO) < 0 ||
 		dup2(err, STDERR_FILENO) < 0 || setenv("TMPDIR", run->dir, 1) ||
-		prctl(PR_SET_PDEATHSIG, SIGTERM))
+		setenv("RCCLX_SINGLE_COPY", "off", 1) || prctl(PR_SET_PDEATHSIG, SIGTERM))
 		_exit(126);
 	(void)execl(run->perf, "rcclx-perf", rx_coll_name(c->coll), "--private", "--tuning-dir",
 		dir, "--ranks", ranks, "--memory", c->registered ? "registered" : "private",

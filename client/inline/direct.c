@@ -154,6 +154,15 @@ static rcclx_result push_gather(struct inline_run *run)
 	return RCCLX_OK;
 }
 
+/* The root's own copy is part of what is shared, unless it is in place. */
+static bool broadcast_goes_to(const struct inline_run *run, uint32_t rank)
+{
+	const struct rx_entry_bufs *bufs = &run->bufs[rank];
+
+	return rank != run->call->sig.root || bufs->send_region != bufs->recv_region ||
+	       bufs->send_offset != bufs->recv_offset;
+}
+
 static rcclx_result share_broadcast(struct inline_run *run)
 {
 	const struct rcclx_comm *comm = run->comm;
@@ -169,7 +178,7 @@ static rcclx_result share_broadcast(struct inline_run *run)
 		uint32_t rank = (comm->rank + i) % comm->n_ranks;
 		uint8_t *to = NULL;
 
-		if (rank == root)
+		if (!broadcast_goes_to(run, rank))
 			continue;
 		r = peer_memory(run, SIDE_RECV, rank, part.first, part.count, &to);
 		if (r != RCCLX_OK)
@@ -178,25 +187,6 @@ static rcclx_result share_broadcast(struct inline_run *run)
 		link_moved(run->comm, part.count * run->size);
 	}
 	return r;
-}
-
-/* Where, in @peer's input, the block for this rank starts. */
-static uint64_t first_for_me(const struct inline_run *run, uint32_t peer)
-{
-	uint32_t me = run->comm->rank;
-
-	switch (run->call->sig.coll) {
-	case RX_ALL_TO_ALL:
-	case RX_REDUCE_SCATTER:
-	case RX_SCATTER:
-		return me * run->call->sig.count;
-	case RX_REDUCE_SCATTER_V:
-		return shape_sum_before(run->call->v.send_counts, me);
-	case RX_ALL_TO_ALL_V:
-		return run->first_for_me[peer];
-	default:
-		return 0;
-	}
 }
 
 static rcclx_result pull_fold(struct inline_run *run)
@@ -211,7 +201,7 @@ static rcclx_result pull_fold(struct inline_run *run)
 		return RCCLX_OK;
 	for (uint32_t rank = 0; rank < comm->n_ranks; rank++) {
 		rcclx_result r = peer_memory(
-			run, SIDE_SEND, rank, first_for_me(run, rank), to.count, &src[rank]);
+			run, SIDE_SEND, rank, shape_first_for_me(run, rank), to.count, &src[rank]);
 
 		if (r != RCCLX_OK)
 			return r;
@@ -238,7 +228,8 @@ static rcclx_result pull_blocks(struct inline_run *run)
 
 		if (!shape_gives(&run->call->sig, peer) || to.count == 0)
 			continue;
-		r = peer_memory(run, SIDE_SEND, peer, first_for_me(run, peer), to.count, &from);
+		r = peer_memory(
+			run, SIDE_SEND, peer, shape_first_for_me(run, peer), to.count, &from);
 		if (r != RCCLX_OK)
 			return r;
 		rx_copy(to.at, from, to.count * run->size, run->plan.stream);
@@ -288,6 +279,7 @@ rcclx_result direct_run(struct inline_run *run)
 		return comm_fail(comm, r);
 	}
 	run_step(run);
-	shape_copy_own(run);
+	if (run->call->sig.coll != RX_BROADCAST)
+		shape_copy_own(run);
 	return wait_all(&run->wait, RX_WAIT_STEP, comm->step);
 }

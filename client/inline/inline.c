@@ -70,13 +70,17 @@ static uint64_t extent(const struct inline_run *run, bool recv)
 	return end;
 }
 
-static void fill_bufs(const struct inline_run *run, struct rx_entry_bufs *bufs)
+static void fill_bufs(const struct inline_run *run, bool single, struct rx_entry_bufs *bufs)
 {
 	const struct inline_call *call = run->call;
 	struct rcclx_client *client = run->comm->client;
 	struct mem_ref ref;
 
 	memset(bufs, 0, sizeof(*bufs));
+	if (single) {
+		bufs->send_at = (uintptr_t)call->send;
+		bufs->reach = reach_state(run->comm);
+	}
 	if (shape_gives(&call->sig, run->comm->rank) &&
 		mem_find(client, call->send, extent(run, false), &ref)) {
 		bufs->send_region = ref.region_id;
@@ -89,8 +93,14 @@ static void fill_bufs(const struct inline_run *run, struct rx_entry_bufs *bufs)
 	}
 }
 
+/* Private memory, and the peers will not read it where it is. */
+static bool send_along(const struct inline_run *run, const struct rx_entry_bufs *bufs)
+{
+	return bufs->reach != RX_REACH_PROVEN && !direct_allows(run, bufs);
+}
+
 /* Write the own entry, with the data itself where the plan wants that, and announce it. */
-static void announce(struct inline_run *run, enum rx_early early)
+static void announce(struct inline_run *run, enum rx_early early, bool single)
 {
 	struct rcclx_comm *comm = run->comm;
 	uint32_t seq = comm->seq + 1;
@@ -102,8 +112,8 @@ static void announce(struct inline_run *run, enum rx_early early)
 	if (early == RX_EARLY_COPY) {
 		relay_fill(run, run->plan.algorithm == RX_ALG_TINY ? entry->payload : flat);
 	} else {
-		fill_bufs(run, &entry->bufs);
-		if (early == RX_EARLY_COPY_IF_PRIVATE && !direct_allows(run, &entry->bufs)) {
+		fill_bufs(run, single, &entry->bufs);
+		if (early == RX_EARLY_COPY_IF_PRIVATE && send_along(run, &entry->bufs)) {
 			relay_fill(run, flat);
 			entry->bufs.copied = 1;
 		}
@@ -170,6 +180,8 @@ static rcclx_result execute(struct inline_run *run)
 		return RCCLX_OK;
 	case RX_ALG_DIRECT:
 		return direct_run(run);
+	case RX_ALG_SINGLE:
+		return single_run(run);
 	default:
 		break;
 	}
@@ -207,7 +219,7 @@ rcclx_result inline_run(struct rcclx_comm *comm, const struct inline_call *call)
 	query = plan_query(&run);
 	early = lowprec_asked(&run) ? RX_EARLY_WAIT : rx_plan_early(&query, thresholds);
 	run.plan = rx_plan_make(&query, thresholds);
-	announce(&run, early);
+	announce(&run, early, rx_plan_may_be_single(&query, thresholds));
 	r = agree(&run, early);
 	if (r != RCCLX_OK || run.max_count == 0)
 		return r;
@@ -219,7 +231,12 @@ rcclx_result inline_run(struct rcclx_comm *comm, const struct inline_call *call)
 		query.count = run.max_count;
 		query.registered = direct_possible(&run);
 		query.copied = all_copied(&run);
+		query.reachable = true;
 		run.plan = rx_plan_make(&query, thresholds);
+		if (run.plan.algorithm == RX_ALG_SINGLE && !reach_meet(comm, run.bufs)) {
+			query.reachable = false;
+			run.plan = rx_plan_make(&query, thresholds);
+		}
 	}
 	/* Exact after all: no one has sent a small message along. */
 	if (lowprec_asked(&run) && run.plan.algorithm != RX_ALG_DIRECT)

@@ -16,6 +16,9 @@ inline_sources = \
 	client/inline/run.h \
 	client/inline/shape.c \
 	client/inline/shape.h \
+	client/inline/single.c \
 	client/inline/two_shot.c \
 	client/inline/wait.c \
-	client/inline/wait.h
+	client/inline/wait.h \
+	client/reach.c \
+	client/reach.h

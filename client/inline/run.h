@@ -78,4 +78,7 @@ bool direct_possible(const struct inline_run *run);
 /** direct_run() - any collective straight over registered memory */
 rcclx_result direct_run(struct inline_run *run);
 
+/** single_run() - collectives that only move data, from the peers' private memory */
+rcclx_result single_run(struct inline_run *run);
+
 #endif

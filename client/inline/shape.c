@@ -75,6 +75,24 @@ struct block shape_in(const struct inline_run *run, uint32_t peer)
 	}
 }
 
+uint64_t shape_first_for_me(const struct inline_run *run, uint32_t peer)
+{
+	uint32_t me = run->comm->rank;
+
+	switch (run->call->sig.coll) {
+	case RX_ALL_TO_ALL:
+	case RX_REDUCE_SCATTER:
+	case RX_SCATTER:
+		return me * run->call->sig.count;
+	case RX_REDUCE_SCATTER_V:
+		return shape_sum_before(run->call->v.send_counts, me);
+	case RX_ALL_TO_ALL_V:
+		return run->first_for_me[peer];
+	default:
+		return 0;
+	}
+}
+
 static uint64_t max_of(const uint64_t *counts, uint32_t n_ranks)
 {
 	uint64_t max = 0;

@@ -26,6 +26,9 @@ struct block shape_out(const struct inline_run *run, uint32_t peer);
 /** shape_in() - where data of @peer goes; folds: where the result goes */
 struct block shape_in(const struct inline_run *run, uint32_t peer);
 
+/** shape_first_for_me() - where, in @peer's input, the block for this rank starts: an element */
+uint64_t shape_first_for_me(const struct inline_run *run, uint32_t peer);
+
 /** shape_max_count() - most elements that one rank has for another, as far as this rank knows */
 uint64_t shape_max_count(const struct inline_call *call, uint32_t n_ranks);
 

@@ -53,6 +53,7 @@ integration_tests = \
 	tests/integration/test_mismatch \
 	tests/integration/test_namespace \
 	tests/integration/test_peer_death \
+	tests/integration/test_single_copy \
 	tests/integration/test_threads \
 	tests/integration/test_waiting
 
@@ -86,6 +87,7 @@ tests_integration_test_lowprec_LDADD = $(integration_libs)
 tests_integration_test_mismatch_LDADD = $(integration_libs)
 tests_integration_test_namespace_LDADD = $(integration_libs)
 tests_integration_test_peer_death_LDADD = $(integration_libs)
+tests_integration_test_single_copy_LDADD = $(integration_libs)
 tests_integration_test_threads_LDADD = $(integration_libs)
 
 include tests/integration/nccl.mk

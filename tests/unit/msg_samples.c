@@ -136,6 +136,8 @@ static struct rx_tuning_row rows[] = {
 		.stream_min_from = "compiled default",
 		.low_precision_min = 606,
 		.low_precision_min_from = "a.conf:6",
+		.single_min = 607,
+		.single_min_from = "b.conf:7",
 	},
 	{
 		.coll = 2,
@@ -146,6 +148,7 @@ static struct rx_tuning_row rows[] = {
 		.direct_min_from = "",
 		.stream_min_from = "",
 		.low_precision_min_from = "",
+		.single_min_from = "",
 	},
 };
 

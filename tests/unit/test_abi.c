@@ -94,7 +94,7 @@ static void test_rx_op_sig(void **state)
 static void test_rx_entry_bufs(void **state)
 {
 	(void)state;
-	PIN_SIZE(struct rx_entry_bufs, 48);
+	PIN_SIZE(struct rx_entry_bufs, 64);
 	PIN_ALIGN(struct rx_entry_bufs, 8);
 	PIN(struct rx_entry_bufs, send_region, 0, 8);
 	PIN(struct rx_entry_bufs, recv_region, 8, 8);
@@ -102,6 +102,8 @@ static void test_rx_entry_bufs(void **state)
 	PIN(struct rx_entry_bufs, recv_offset, 24, 8);
 	PIN(struct rx_entry_bufs, copied, 32, 8);
 	PIN(struct rx_entry_bufs, over_budget, 40, 8);
+	PIN(struct rx_entry_bufs, send_at, 48, 8);
+	PIN(struct rx_entry_bufs, reach, 56, 8);
 }
 
 static void test_rx_entry(void **state)
@@ -113,7 +115,7 @@ static void test_rx_entry(void **state)
 	PIN(struct rx_entry, sleeper, 4, 4);
 	PIN(struct rx_entry, sig, 8, 16);
 	PIN(struct rx_entry, imm, 24, 8);
-	PIN(struct rx_entry, bufs, 32, 48);
+	PIN(struct rx_entry, bufs, 32, 64);
 	PIN(struct rx_entry, payload, 32, 96);
 }
 
@@ -124,6 +126,7 @@ static void test_rx_progress(void **state)
 	PIN_ALIGN(struct rx_progress, 128);
 	PIN(struct rx_progress, step, 0, 4);
 	PIN(struct rx_progress, sleeper, 4, 4);
+	PIN(struct rx_progress, refused, 8, 4);
 }
 
 static void test_rx_precision(void **state)
@@ -149,7 +152,8 @@ static void test_rx_line(void **state)
 	PIN(struct rx_line, entry[1], 128, 128);
 	PIN(struct rx_line, progress, 256, 128);
 	PIN(struct rx_line, precision, 384, 80);
-	PIN(struct rx_line, reserved, 464, 48);
+	PIN(struct rx_line, proof, 464, 24);
+	PIN(struct rx_line, reserved, 488, 24);
 }
 
 static void test_rx_fabric_ctl(void **state)

@@ -337,6 +337,9 @@ static void admin_tuning(void **state)
 	row = good;
 	row.low_precision_min_from = path;
 	expect_refused(&msg, "source");
+	row = good;
+	row.single_min_from = path;
+	expect_refused(&msg, "source");
 }
 
 static void admin_topology(void **state)

@@ -23,12 +23,14 @@ static struct rx_tuning_entry entry_of(uint32_t i)
 			.flat_max_shared = 1000,
 			.chunk = 8192,
 			.direct_min = 2048,
-			.stream_min = 16384},
+			.stream_min = 16384,
+			.single_min = 3000},
 		{.flat_max = 0, .flat_max_shared = 50, .chunk = 1024, .stream_min = INT64_MAX},
 		{.flat_max = RX_FLAT_BYTES,
 			.flat_max_shared = 97,
 			.chunk = RX_CHUNK_BYTES,
-			.direct_min = INT64_MAX},
+			.direct_min = INT64_MAX,
+			.single_min = UINT32_MAX},
 		{.flat_max = 300, .flat_max_shared = 300, .direct_min = 300, .stream_min = 300},
 		{.flat_max = 1000, .direct_min = 1, .stream_min = 1},
 	};
@@ -74,6 +76,10 @@ static void check_rule(const struct rx_plan_query *query, const struct rx_tuning
 		assert_int_equal(what.decided_by, EXPLAIN_DIRECT_MIN);
 		assert_true(query->registered);
 		break;
+	case RX_ALG_SINGLE:
+		assert_int_equal(what.decided_by, EXPLAIN_SINGLE_MIN);
+		assert_true(query->reachable);
+		break;
 	default:
 		assert_true(what.decided_by != EXPLAIN_NONE || query->coll == RX_ALL_TO_ALL_V);
 		break;
@@ -85,7 +91,7 @@ static void test_rules_hold(void **state)
 	(void)state;
 	for (uint32_t coll = 1; coll < RX_COLL_N; coll++)
 		for (uint32_t e = 0; e < N_ENTRIES; e++)
-			for (uint32_t bits = 0; bits < 4; bits++)
+			for (uint32_t bits = 0; bits < 8; bits++)
 				for (uint64_t count = 0; count < 40000; count += 1 + count / 50) {
 					struct rx_tuning_entry entry = entry_of(e);
 					struct rx_plan_query query = {.coll = coll,
@@ -93,6 +99,7 @@ static void test_rules_hold(void **state)
 						.n_ranks = 3,
 						.count = count,
 						.registered = bits & 1,
+						.reachable = bits & 4,
 						.cores_shared = bits & 2};
 
 					check_rule(&query, &entry);
@@ -134,12 +141,13 @@ static void test_ranges(void **state)
 	(void)state;
 	for (uint32_t coll = 1; coll < RX_COLL_N; coll++)
 		for (uint32_t e = 0; e < N_ENTRIES; e++)
-			for (uint32_t bits = 0; bits < 4; bits++) {
+			for (uint32_t bits = 0; bits < 8; bits++) {
 				struct rx_tuning_entry entry = entry_of(e);
 				struct rx_plan_query query = {.coll = coll,
 					.dtype = bits & 1 ? RX_INT8 : RX_FLOAT64,
 					.n_ranks = 5,
 					.registered = bits & 1,
+					.reachable = bits & 4,
 					.cores_shared = bits & 2};
 
 				check_ranges(&query, &entry, 1);
@@ -153,11 +161,12 @@ static void test_order_of_algorithms(void **state)
 	(void)state;
 	for (uint32_t coll = 1; coll < RX_COLL_N; coll++)
 		for (uint32_t c = 0; c < RX_TUNING_CLASSES; c++)
-			for (uint32_t bits = 0; bits < 4; bits++) {
+			for (uint32_t bits = 0; bits < 8; bits++) {
 				struct rx_plan_query query = {.coll = coll,
 					.dtype = RX_FLOAT32,
 					.n_ranks = rx_tuning_class_max(c),
 					.registered = bits & 1,
+					.reachable = bits & 4,
 					.cores_shared = bits & 2};
 				const struct rx_tuning_entry *entry =
 					rx_tuning_for(rx_tuning_default(), coll, query.n_ranks);

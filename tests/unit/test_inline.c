@@ -114,7 +114,26 @@ struct fixture {
 	struct rx_map arena;
 	struct rcclx_comm comms[RX_MAX_RANKS];
 	uint32_t n_ranks;
+	struct rx_fabric_ctl *page;
 };
+
+/* Ranks that read each other's memory: directly, or as different processes do. */
+static enum { SINGLE_OFF, SINGLE_WITHIN, SINGLE_ACROSS } g_single;
+
+static void allow_single(struct fixture *f)
+{
+	for (uint32_t r = 0; r < f->n_ranks; r++) {
+		f->comms[r].reach = (struct reach){.state = RX_REACH_OFFERED, .always = true};
+		f->page->session[r] = g_single == SINGLE_ACROSS ? r + 1 : 1;
+		f->page->pid[r] = (uint32_t)getpid();
+	}
+}
+
+static void check_single(const struct fixture *f, enum rx_reach_state state)
+{
+	for (uint32_t r = 0; g_single != SINGLE_OFF && r < f->n_ranks; r++)
+		assert_int_equal(f->comms[r].reach.state, state);
+}
 
 static void fixture_open(struct fixture *f, uint32_t n_ranks)
 {
@@ -131,6 +150,7 @@ static void fixture_open(struct fixture *f, uint32_t n_ranks)
 	ctl->op_timeout_ns = RX_FOREVER;
 	ctl->tuning = *rx_tuning_default();
 	ctl->cores_shared = n_ranks > 2;
+	f->page = ctl;
 	assert_int_equal(
 		rx_memfd_new("arena", rx_fabric_arena_bytes(n_ranks), RX_MEMFD_SHARED, &fd), 0);
 	assert_int_equal(rx_map_open(&f->arena, fd, rx_fabric_arena_bytes(n_ranks), RX_MAP_RW), 0);
@@ -150,6 +170,8 @@ static void fixture_open(struct fixture *f, uint32_t n_ranks)
 		atomic_store(&comm->fabric.lines[r].entry[1].seq, comm->seq);
 		atomic_store(&comm->fabric.lines[r].progress.step, comm->step);
 	}
+	if (g_single != SINGLE_OFF)
+		allow_single(f);
 }
 
 static void fixture_close(struct fixture *f)
@@ -408,6 +430,7 @@ static void sweep(uint32_t n_ranks, const uint64_t *counts, size_t n_counts)
 			}
 		}
 	}
+	check_single(&f, RX_REACH_PROVEN);
 	fixture_close(&f);
 	free(private);
 	free(g_pool);
@@ -539,6 +562,56 @@ static void test_many_ranks(void **state)
 	sweep(16, few, RX_ARRAY_SIZE(few));
 }
 
+static void test_single_copy(void **state)
+{
+	static const uint64_t large[] = {5000, 65536, 200001};
+
+	(void)state;
+	for (g_single = SINGLE_WITHIN; g_single <= SINGLE_ACROSS; g_single++) {
+		sweep(2, sizes, RX_ARRAY_SIZE(sizes));
+		sweep(2, large, RX_ARRAY_SIZE(large));
+		sweep(3, sizes + 10, 7);
+		sweep(7, sizes + 12, 3);
+		burst(2);
+		burst(5);
+	}
+	g_single = SINGLE_OFF;
+}
+
+/* A rank that is not where it was: a pid of another process, or of none. */
+static void test_single_copy_refused(void **state)
+{
+	static const uint8_t colls[] = {
+		RX_ALL_GATHER, RX_ALL_TO_ALL, RX_ALL_GATHER_V, RX_BROADCAST, RX_SCATTER};
+	uint8_t *private = calloc(3, POOL_RANK_BYTES);
+	struct fixture f;
+
+	(void)state;
+	assert_non_null(private);
+	g_single = SINGLE_ACROSS;
+	for (uint32_t i = 0; i < 3 * RX_ARRAY_SIZE(colls); i++) {
+		struct job like = {.coll = colls[i / 3], .count = 20000, .seed = i};
+
+		fixture_open(&f, 3);
+		run_all(&f, &like, private);
+		check_single(&f, RX_REACH_PROVEN);
+		run_all(&f, &like, private);
+		check_single(&f, RX_REACH_PROVEN);
+		if (i % 3 == 0)
+			f.page->pid[0] = INT32_MAX;
+		else if (i % 3 == 1)
+			f.page->pid[0] = (uint32_t)getppid();
+		else
+			f.comms[0].reach.nonce[1]++;
+		run_all(&f, &like, private);
+		check_single(&f, RX_REACH_NO);
+		run_all(&f, &like, private);
+		fixture_close(&f);
+	}
+	g_single = SINGLE_OFF;
+	free(private);
+}
+
 static void test_mismatch_is_seen_by_all(void **state)
 {
 	struct fixture f;
@@ -577,6 +650,8 @@ int main(void)
 		cmocka_unit_test(test_two_ranks),
 		cmocka_unit_test(test_odd_ranks),
 		cmocka_unit_test(test_many_ranks),
+		cmocka_unit_test(test_single_copy),
+		cmocka_unit_test(test_single_copy_refused),
 		cmocka_unit_test(test_burst),
 		cmocka_unit_test(test_mismatch_is_seen_by_all),
 	};

@@ -56,6 +56,7 @@ static void test_every_key(void **state)
 				   "    chunk = 2048;\n"
 				   "    direct_min = 4294967296L;\n"
 				   "    stream_min = 0x100;\n"
+				   "    single_min = 4294967295L;\n"
 				   "  };\n"
 				   "  ranks_64 = { chunk = 4096; };\n"
 				   "};\n";
@@ -71,10 +72,12 @@ static void test_every_key(void **state)
 	assert_int_equal(entry->chunk, 2048);
 	assert_int_equal(entry->direct_min, 4294967296);
 	assert_int_equal(entry->stream_min, 256);
+	assert_int_equal(entry->single_min, UINT32_MAX);
 	assert_int_equal(tuning->table.entries[RX_BROADCAST][4].chunk, 4096);
 	assert_string_equal(source(tuning, RX_BROADCAST, 3, TUNING_FLAT_MAX), "x.conf:3");
 	assert_string_equal(source(tuning, RX_BROADCAST, 4, TUNING_STREAM_MIN), "x.conf:7");
-	assert_string_equal(source(tuning, RX_BROADCAST, 17, TUNING_CHUNK), "x.conf:9");
+	assert_string_equal(source(tuning, RX_BROADCAST, 4, TUNING_SINGLE_MIN), "x.conf:8");
+	assert_string_equal(source(tuning, RX_BROADCAST, 17, TUNING_CHUNK), "x.conf:10");
 	assert_string_equal(source(tuning, RX_BROADCAST, 17, TUNING_FLAT_MAX), "compiled default");
 	assert_false(tuning_equal(tuning, plain));
 	*entry = plain->table.entries[RX_BROADCAST][1];
