@@ -5,7 +5,10 @@
  * read takes them along: a system call works on one address space from beginning to end, so that
  * data that comes with the right bytes cannot be from another process with the same pid.
  *
- * Only reads: a write to the wrong process could not be taken back.
+ * Only reads: a write to the wrong process could not be taken back. And always by the kernel, also
+ * within one process: addresses come from the arena, where any member could have changed them. What
+ * a member could do that way, have one rank read another's memory in a wrong place, it must be able
+ * to do itself: hence all members have to be of one user.
  */
 #include "reach.h"
 
@@ -56,19 +59,15 @@ enum rx_reach_state reach_state(struct rcclx_comm *comm)
 
 	if (reach->state != RX_REACH_OFFERED || proof->at != 0)
 		return reach->state;
-	if (getrandom(reach->nonce, sizeof(reach->nonce), GRND_NONBLOCK) !=
-		(ssize_t)sizeof(reach->nonce)) {
+	if (comm->fabric.ctl->one_user != 1 ||
+		getrandom(reach->nonce, sizeof(reach->nonce), GRND_NONBLOCK) !=
+			(ssize_t)sizeof(reach->nonce)) {
 		reach->state = RX_REACH_NO;
 		return reach->state;
 	}
 	memcpy(proof->nonce, reach->nonce, sizeof(proof->nonce));
 	proof->at = (uintptr_t)reach->nonce;
 	return reach->state;
-}
-
-static bool same_process(const struct rcclx_comm *comm, uint32_t peer)
-{
-	return comm->fabric.ctl->session[peer] == comm->fabric.ctl->session[comm->rank];
 }
 
 static bool read_process(
@@ -87,10 +86,6 @@ static bool read_process(
 bool reach_read(
 	const struct rcclx_comm *comm, uint32_t peer, void *to, uint64_t from, uint64_t bytes)
 {
-	if (same_process(comm, peer)) {
-		rx_copy(to, (const void *)(uintptr_t)from, bytes, false);
-		return true;
-	}
 	return read_process(
 		(pid_t)comm->fabric.ctl->pid[peer], &comm->reach.peers[peer], to, from, bytes);
 }
@@ -137,16 +132,10 @@ static bool prove(struct rcclx_comm *comm, uint32_t peer)
 
 static enum rx_reach_state try_all(struct rcclx_comm *comm)
 {
-	bool others = false;
-
-	for (uint32_t peer = 0; peer < comm->n_ranks; peer++) {
-		if (same_process(comm, peer))
-			continue;
-		if (!prove(comm, peer))
+	for (uint32_t peer = 0; peer < comm->n_ranks; peer++)
+		if (peer != comm->rank && !prove(comm, peer))
 			return RX_REACH_NO;
-		others = true;
-	}
-	return !others || comm->reach.always || pays(comm) ? RX_REACH_PROVEN : RX_REACH_NO;
+	return comm->reach.always || pays(comm) ? RX_REACH_PROVEN : RX_REACH_NO;
 }
 
 bool reach_meet(struct rcclx_comm *comm, const struct rx_entry_bufs bufs[])

@@ -23,6 +23,14 @@ static struct topology_place place_ranks(const struct comm *comm)
 	return topology_place(comm->daemon->topology, masks, comm->n_ranks);
 }
 
+static bool one_user(const struct comm *comm)
+{
+	for (uint32_t rank = 1; rank < comm->n_ranks; rank++)
+		if (comm->members[rank]->uid != comm->members[0]->uid)
+			return false;
+	return true;
+}
+
 /* Nobody else has the page yet. */
 static void fill_ctl(struct comm *comm)
 {
@@ -34,6 +42,7 @@ static void fill_ctl(struct comm *comm)
 	ctl->n_ranks = comm->n_ranks;
 	ctl->op_timeout_ns = timeout_ns > 0 ? timeout_ns : RX_FOREVER;
 	ctl->cores_shared = comm->place.cores_shared;
+	ctl->one_user = one_user(comm);
 	ctl->spin_us = comm->daemon->config.waiting.spin_us;
 	ctl->tuning = comm->daemon->tuning->table;
 	ctl->precision = comm->members[0]->precision;

@@ -126,7 +126,8 @@ struct rx_fabric_ctl {
 	uint32_t spin_us;       /* of a rank that waits, before it sleeps */
 	/* Grows when memory of a member is freed: members drop what they imported. */
 	_Atomic uint64_t mem_generation;
-	struct rx_op_sig abort_sig[2];                      /* RX_ABORT_MISMATCH: both sides */
+	struct rx_op_sig abort_sig[2]; /* RX_ABORT_MISMATCH: both sides */
+	uint32_t one_user;             /* 1: all members are processes of the same user */
 	_Alignas(64) _Atomic uint32_t status[RX_MAX_RANKS]; /* enum rx_member_status */
 	uint32_t pid[RX_MAX_RANKS];                         /* as the daemon sees them; 0 unknown */
 	/* Session of each rank: two ranks with the same one share a process. */

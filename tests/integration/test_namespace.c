@@ -61,12 +61,33 @@ static int check_sum(struct rank_ctx *ctx, struct rcclx_comm *comm, float *data,
 	return 0;
 }
 
+/* Single copy finds other processes, or none, where the daemon says the peers are. */
+static int check_gather(struct rank_ctx *ctx, struct rcclx_comm *comm, const float *data)
+{
+	float *all = malloc((size_t)ctx->n_ranks * N_ELEMS * sizeof(float));
+
+	RANK_CHECK(ctx, all != NULL, "no memory");
+	for (uint32_t round = 0; round < 3; round++) {
+		memset(all, 0, (size_t)ctx->n_ranks * N_ELEMS * sizeof(float));
+		RANK_OK(ctx, rcclx_all_gather(comm, data, all, N_ELEMS, RCCLX_FLOAT32, NULL));
+		for (uint32_t rank = 0; rank < ctx->n_ranks; rank++)
+			RANK_CHECK(ctx,
+				memcmp(all + (size_t)rank * N_ELEMS, data,
+					N_ELEMS * sizeof(float)) == 0,
+				"block of rank %u", rank);
+	}
+	free(all);
+	return 0;
+}
+
 static int use_everything(struct rank_ctx *ctx)
 {
 	struct rcclx_client *client = NULL;
 	struct rcclx_comm *comm = NULL;
 	void *memory = NULL;
 	float *private_memory = malloc(N_ELEMS * sizeof(float));
+
+	(void)setenv("RCCLX_SINGLE_COPY", "on", 1);
 
 	RANK_CHECK(ctx, private_memory != NULL, "no memory");
 	RANK_DO(rank_connect(ctx, &client));
@@ -77,6 +98,8 @@ static int use_everything(struct rank_ctx *ctx)
 		RANK_DO(check_sum(ctx, comm, memory, executor));
 		RANK_DO(check_sum(ctx, comm, private_memory, executor));
 	}
+	/* The sums are the same on all ranks. */
+	RANK_DO(check_gather(ctx, comm, private_memory));
 	RANK_OK(ctx, rcclx_mem_free(client, memory));
 	free(private_memory);
 	return rank_leave(ctx, comm, client);

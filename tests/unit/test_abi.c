@@ -170,6 +170,7 @@ static void test_rx_fabric_ctl(void **state)
 	PIN(struct rx_fabric_ctl, spin_us, 28, 4);
 	PIN(struct rx_fabric_ctl, mem_generation, 32, 8);
 	PIN(struct rx_fabric_ctl, abort_sig, 40, 32);
+	PIN(struct rx_fabric_ctl, one_user, 72, 4);
 	PIN(struct rx_fabric_ctl, status, 128, 256);
 	PIN(struct rx_fabric_ctl, pid, 384, 256);
 	PIN(struct rx_fabric_ctl, session, 640, 512);

@@ -11,7 +11,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/fsuid.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -566,6 +568,7 @@ static void test_cores_shared(void **state)
 	for (uint32_t i = 0; i < 2; i++)
 		rank_ready(&ranks[i], clients[i], i, 2);
 	assert_int_equal(ranks[0].fabric.ctl->cores_shared, 1);
+	assert_int_equal(ranks[0].fabric.ctl->one_user, 1);
 	/* The table of a daemon that has read no files. */
 	assert_int_equal(ranks[0].fabric.ctl->tuning.epoch, 1);
 	assert_memory_equal(ranks[0].fabric.ctl->tuning.entries, rx_tuning_default()->entries,
@@ -577,6 +580,37 @@ static void test_cores_shared(void **state)
 	rank_unmap(&ranks[0]);
 	for (uint32_t i = 0; i < 2; i++)
 		client_close(clients[i]);
+	fixture_stop(fixture);
+}
+
+/* Only the calling thread: the daemon's stays what it is. The socket's folder is root's. */
+static void become(uid_t uid)
+{
+	assert_int_equal(syscall(SYS_setresuid, -1, uid, -1), 0);
+	(void)setfsuid(0);
+}
+
+/* Members of different users may not read each other's memory, and hear it from the daemon. */
+static void test_users(void **state)
+{
+	struct fixture *fixture = *state;
+	struct client *clients[2];
+	struct rank ranks[2];
+
+	if (geteuid() != 0)
+		skip();
+	fixture_start(fixture);
+	fixture->daemon.policy.private_mode = false;
+	clients[0] = client_open(fixture->socket);
+	become(65534);
+	clients[1] = client_open(fixture->socket);
+	become(0);
+	ranks_form(ranks, clients, 2);
+	for (uint32_t i = 0; i < 2; i++) {
+		assert_int_equal(ranks[i].fabric.ctl->one_user, 0);
+		rank_unmap(&ranks[i]);
+		client_close(clients[i]);
+	}
 	fixture_stop(fixture);
 }
 
@@ -597,6 +631,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_large_memory, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_pages, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_cores_shared, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_users, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_drain, setup, teardown),
 	};
 

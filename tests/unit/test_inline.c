@@ -117,21 +117,20 @@ struct fixture {
 	struct rx_fabric_ctl *page;
 };
 
-/* Ranks that read each other's memory: directly, or as different processes do. */
-static enum { SINGLE_OFF, SINGLE_WITHIN, SINGLE_ACROSS } g_single;
+static bool g_single; /* ranks read each other's memory, as processes do */
 
 static void allow_single(struct fixture *f)
 {
+	f->page->one_user = 1;
 	for (uint32_t r = 0; r < f->n_ranks; r++) {
 		f->comms[r].reach = (struct reach){.state = RX_REACH_OFFERED, .always = true};
-		f->page->session[r] = g_single == SINGLE_ACROSS ? r + 1 : 1;
 		f->page->pid[r] = (uint32_t)getpid();
 	}
 }
 
 static void check_single(const struct fixture *f, enum rx_reach_state state)
 {
-	for (uint32_t r = 0; g_single != SINGLE_OFF && r < f->n_ranks; r++)
+	for (uint32_t r = 0; g_single && r < f->n_ranks; r++)
 		assert_int_equal(f->comms[r].reach.state, state);
 }
 
@@ -170,7 +169,7 @@ static void fixture_open(struct fixture *f, uint32_t n_ranks)
 		atomic_store(&comm->fabric.lines[r].entry[1].seq, comm->seq);
 		atomic_store(&comm->fabric.lines[r].progress.step, comm->step);
 	}
-	if (g_single != SINGLE_OFF)
+	if (g_single)
 		allow_single(f);
 }
 
@@ -567,15 +566,35 @@ static void test_single_copy(void **state)
 	static const uint64_t large[] = {5000, 65536, 200001};
 
 	(void)state;
-	for (g_single = SINGLE_WITHIN; g_single <= SINGLE_ACROSS; g_single++) {
-		sweep(2, sizes, RX_ARRAY_SIZE(sizes));
-		sweep(2, large, RX_ARRAY_SIZE(large));
-		sweep(3, sizes + 10, 7);
-		sweep(7, sizes + 12, 3);
-		burst(2);
-		burst(5);
-	}
-	g_single = SINGLE_OFF;
+	g_single = true;
+	sweep(2, sizes, RX_ARRAY_SIZE(sizes));
+	sweep(2, large, RX_ARRAY_SIZE(large));
+	sweep(3, sizes + 10, 7);
+	sweep(7, sizes + 12, 3);
+	burst(2);
+	burst(5);
+	g_single = false;
+}
+
+static void test_no_single_copy_among_users(void **state)
+{
+	uint8_t *private = calloc(2, POOL_RANK_BYTES);
+	const struct job like = {.coll = RX_ALL_GATHER, .count = 20000, .seed = 5};
+	struct fixture f;
+
+	(void)state;
+	assert_non_null(private);
+	g_single = true;
+	fixture_open(&f, 2);
+	f.page->one_user = 0;
+	run_all(&f, &like, private);
+	run_all(&f, &like, private);
+	check_single(&f, RX_REACH_NO);
+	for (uint32_t r = 0; r < 2; r++)
+		assert_int_equal(f.comms[r].fabric.lines[r].proof.at, 0);
+	fixture_close(&f);
+	g_single = false;
+	free(private);
 }
 
 /* A rank that is not where it was: a pid of another process, or of none. */
@@ -588,7 +607,7 @@ static void test_single_copy_refused(void **state)
 
 	(void)state;
 	assert_non_null(private);
-	g_single = SINGLE_ACROSS;
+	g_single = true;
 	for (uint32_t i = 0; i < 3 * RX_ARRAY_SIZE(colls); i++) {
 		struct job like = {.coll = colls[i / 3], .count = 20000, .seed = i};
 
@@ -608,7 +627,7 @@ static void test_single_copy_refused(void **state)
 		run_all(&f, &like, private);
 		fixture_close(&f);
 	}
-	g_single = SINGLE_OFF;
+	g_single = false;
 	free(private);
 }
 
@@ -651,6 +670,7 @@ int main(void)
 		cmocka_unit_test(test_odd_ranks),
 		cmocka_unit_test(test_many_ranks),
 		cmocka_unit_test(test_single_copy),
+		cmocka_unit_test(test_no_single_copy_among_users),
 		cmocka_unit_test(test_single_copy_refused),
 		cmocka_unit_test(test_burst),
 		cmocka_unit_test(test_mismatch_is_seen_by_all),
