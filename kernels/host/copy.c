@@ -58,7 +58,7 @@ void rx_copy_unfenced(void *dst, const void *src, uint64_t bytes)
 	memcpy(to + at, from + at, bytes - at);
 }
 
-#define PIECE_BYTES  2048u
+#define PIECE_BYTES 2048u
 /* Longer ones get a loop from glibc, too, and one that prefetches. */
 #define PIECES_BELOW (512u * 1024)
 
