@@ -59,7 +59,8 @@ enum rx_reach_state reach_state(struct rcclx_comm *comm)
 
 	if (reach->state != RX_REACH_OFFERED || proof->at != 0)
 		return reach->state;
-	if (comm->fabric.ctl->one_user != 1 ||
+	/* An emulated link is in the copies through the arena. */
+	if (comm->fabric.ctl->one_user != 1 || comm->fabric.ctl->precision.link_rate != 0 ||
 		getrandom(reach->nonce, sizeof(reach->nonce), GRND_NONBLOCK) !=
 			(ssize_t)sizeof(reach->nonce)) {
 		reach->state = RX_REACH_NO;

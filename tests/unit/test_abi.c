@@ -159,7 +159,7 @@ static void test_rx_line(void **state)
 static void test_rx_fabric_ctl(void **state)
 {
 	(void)state;
-	PIN_SIZE(struct rx_fabric_ctl, 3456);
+	PIN_SIZE(struct rx_fabric_ctl, 4032);
 	PIN_ALIGN(struct rx_fabric_ctl, 64);
 	PIN(struct rx_fabric_ctl, abort, 0, 4);
 	PIN(struct rx_fabric_ctl, abort_rank, 4, 4);
@@ -176,7 +176,7 @@ static void test_rx_fabric_ctl(void **state)
 	PIN(struct rx_fabric_ctl, session, 640, 512);
 	PIN(struct rx_fabric_ctl, precision, 1152, 32);
 	PIN(struct rx_fabric_ctl, over_budget, 1184, 4);
-	PIN(struct rx_fabric_ctl, tuning, 1192, 2248);
+	PIN(struct rx_fabric_ctl, tuning, 1192, 2808);
 }
 
 static void test_constants(void **state)
