@@ -29,6 +29,9 @@ enum ctl_exit cmd_drain(const struct ctl_options *options);
 enum ctl_exit cmd_explain(const struct ctl_options *options);
 enum ctl_exit cmd_topo(const struct ctl_options *options);
 enum ctl_exit cmd_tune(const struct ctl_options *options);
+enum ctl_exit cmd_run(const struct ctl_options *options);
+enum ctl_exit cmd_which(const struct ctl_options *options);
+enum ctl_exit cmd_abi_check(const struct ctl_options *options);
 enum ctl_exit cmd_version(const struct ctl_options *options);
 
 #endif

@@ -22,6 +22,10 @@ static const struct command {
 	{"topo", cmd_topo, false, "the node: packages, NUMA nodes, caches, cores"},
 	{"tune", cmd_tune, true, "measure the thresholds of this machine: tune --help"},
 	{"drain", cmd_drain, false, "take no new sessions, and end when the last one has gone"},
+	{"run", cmd_run, true, "a program that uses NCCL, over rcclxd: run --help"},
+	{"which", cmd_which, true, "which NCCL a process uses: which PID"},
+	{"abi-check", cmd_abi_check, true,
+		"what a program wants of NCCL, and what it gets: abi-check FILE"},
 	{"version", cmd_version, false, "versions of this program and of the daemon"},
 };
 
@@ -30,8 +34,8 @@ static enum ctl_exit help(void)
 	printf("Usage: rcclxctl [OPTIONS] COMMAND\n"
 	       "Look at, and control, the node's rcclxd.\n\nCommands:\n");
 	for (size_t i = 0; i < RX_ARRAY_SIZE(commands); i++)
-		printf("  %-8s  %s\n", commands[i].name, commands[i].help);
-	printf("  %-8s  this text\n\n"
+		printf("  %-9s  %s\n", commands[i].name, commands[i].help);
+	printf("  %-9s  this text\n\n"
 	       "Options:\n"
 	       "  --socket PATH  the admin socket (RCCLX_ADMIN_SOCKET, admin.sock beside "
 	       "RCCLX_SOCKET,\n"

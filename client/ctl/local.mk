@@ -25,19 +25,26 @@ ctl_parts = \
 
 client_ctl_rcclxctl_SOURCES = \
 	$(ctl_parts) \
+	client/ctl/cmd_abi_check.c \
 	client/ctl/cmd_clients.c \
 	client/ctl/cmd_comms.c \
 	client/ctl/cmd_drain.c \
 	client/ctl/cmd_explain.c \
+	client/ctl/cmd_run.c \
 	client/ctl/cmd_status.c \
 	client/ctl/cmd_topo.c \
 	client/ctl/cmd_tune.c \
 	client/ctl/cmd_version.c \
+	client/ctl/cmd_which.c \
+	client/ctl/elf_file.c \
+	client/ctl/elf_file.h \
 	client/ctl/ctl.h \
 	client/ctl/ctl_main.c
 client_ctl_rcclxctl_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CFLAGS) \
-	-DSYSCONFDIR='"$(sysconfdir)"' -DRCCLX_BINDIR='"$(bindir)"'
-client_ctl_rcclxctl_LDADD = librx_proto.la librx_kernels.la librx_shm.la $(JANSSON_LIBS) -lm
+	-DSYSCONFDIR='"$(sysconfdir)"' -DRCCLX_BINDIR='"$(bindir)"' \
+	-DRCCLX_NCCLDIR='"$(nccldir)"' $(LIBELF_CFLAGS)
+client_ctl_rcclxctl_LDADD = librx_proto.la librx_kernels.la librx_shm.la $(JANSSON_LIBS) \
+	$(LIBELF_LIBS) -lm
 
 if HAVE_CMOCKA
 check_PROGRAMS += tests/unit/test_ctl tests/unit/test_explain

@@ -26,3 +26,7 @@ tests_integration_test_real_nccl_comm_SOURCES = $(tests_integration_test_nccl_co
 tests_integration_test_real_nccl_comm_CPPFLAGS = $(real_nccl_cppflags)
 tests_integration_test_real_nccl_comm_LDADD = $(nccl_libs)
 endif
+
+dist_check_SCRIPTS += tests/integration/nccl_ways.sh
+EXTRA_DIST += tests/integration/nccl_client.py
+TESTS += tests/integration/nccl_ways.sh
