@@ -45,7 +45,7 @@ librx_daemon_la_CFLAGS = $(AM_CFLAGS) $(LIBUV_CFLAGS) $(SYSTEMD_CFLAGS) $(LIBCON
 librx_daemon_la_LIBADD = librx_kernels.la librx_proto.la librx_shm.la \
 	$(LIBUV_LIBS) $(SYSTEMD_LIBS) $(LIBCONFIG_LIBS) $(HWLOC_LIBS) $(PROTOBUF_C_LIBS) -lpthread
 
-EXTRA_DIST += doc/daemon.md
+EXTRA_DIST += doc/daemon.md doc/low-precision.md
 
 sbin_PROGRAMS += daemon/rcclxd
 daemon_rcclxd_SOURCES = daemon/main.c

@@ -4,6 +4,7 @@
 #include "print.h"
 
 #include <inttypes.h>
+#include <string.h>
 
 struct text_ctx {
 	size_t n_comms;
@@ -35,6 +36,29 @@ static bool print_ranks(const struct rx_comm_info *comm)
 	return ok;
 }
 
+/* Nothing where low precision is neither switched on nor was used. */
+static void print_precision(const struct rx_comm_info *comm)
+{
+	char wire[PRINT_CELL], exact[PRINT_CELL];
+
+	if (comm->precision_ops == 0 && strncmp(comm->precision, "off", 3) == 0)
+		return;
+	printf("  low precision: %s%s\n", comm->precision,
+		comm->over_budget ? "; exact since errors were above the budget" : "");
+	if (comm->precision_ops == 0)
+		return;
+	printf("  %" PRIu64 " operations, %s between ranks instead of %s; of %" PRIu64
+	       " blocks %" PRIu64 " clipped, %" PRIu64 " with values that became zero, %" PRIu64
+	       " with NaN or infinity\n",
+		comm->precision_ops, print_bytes(comm->wire_bytes, wire),
+		print_bytes(comm->exact_bytes, exact), comm->precision_blocks,
+		comm->saturated_blocks, comm->flushed_blocks, comm->special_blocks);
+	if (comm->sampled_blocks > 0)
+		printf("  relative error in %" PRIu64 " checked blocks: %" PRIu64
+		       " ppm in the last operation, %" PRIu64 " in the worst\n",
+			comm->sampled_blocks, comm->error_ppm, comm->worst_error_ppm);
+}
+
 static enum ctl_exit print_comm(const struct rx_comm_info *comm, void *ctx)
 {
 	struct text_ctx *text = ctx;
@@ -50,6 +74,7 @@ static enum ctl_exit print_comm(const struct rx_comm_info *comm, void *ctx)
 		printf("  ranks %s on %u cores of one %s, thresholds of epoch %" PRIu64 "\n",
 			comm->cores_shared ? "without a core each" : "with a core each",
 			comm->n_cores, comm->shares, comm->tuning_epoch);
+	print_precision(comm);
 	late_print(comm, "  ", stdout);
 	if (print_ranks(comm))
 		return CTL_EXIT_OK;
@@ -78,6 +103,20 @@ static json_t *ranks_json(const struct rx_comm_info *comm)
 	return ranks;
 }
 
+static json_t *precision_json(const struct rx_comm_info *comm)
+{
+	return json_pack("{s:s, s:b, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "settings",
+		comm->precision, "over_budget", comm->over_budget, "ops",
+		json_count(comm->precision_ops), "exact_bytes", json_count(comm->exact_bytes),
+		"wire_bytes", json_count(comm->wire_bytes), "blocks",
+		json_count(comm->precision_blocks), "blocks_saturated",
+		json_count(comm->saturated_blocks), "blocks_flushed",
+		json_count(comm->flushed_blocks), "blocks_special",
+		json_count(comm->special_blocks), "blocks_sampled",
+		json_count(comm->sampled_blocks), "error_ppm", json_count(comm->error_ppm),
+		"worst_error_ppm", json_count(comm->worst_error_ppm));
+}
+
 static enum ctl_exit append_comm(const struct rx_comm_info *comm, void *array)
 {
 	json_t *late = json_array();
@@ -86,14 +125,15 @@ static enum ctl_exit append_comm(const struct rx_comm_info *comm, void *array)
 	if (late && late_json(comm, late))
 		json = json_pack(
 			"{s:I, s:s, s:s, s:s, s:i, s:I, s:I, s:I, s:i, s:I, s:i, s:b, s:s, "
-			"s:I, s:O, s:o}",
+			"s:I, s:o, s:O, s:o}",
 			"id", (json_int_t)comm->id, "name", comm->name, "state", comm->state,
 			"reason", comm->reason, "n_ranks", (int)comm->n_ranks, "age_ns",
 			(json_int_t)comm->age_ns, "arena_bytes", (json_int_t)comm->arena_bytes,
 			"ops_done", (json_int_t)comm->ops_done, "ops_queued", (int)comm->ops_queued,
 			"stalled_ns", (json_int_t)comm->stalled_ns, "cores", (int)comm->n_cores,
 			"cores_shared", comm->cores_shared, "shares", comm->shares, "tuning_epoch",
-			(json_int_t)comm->tuning_epoch, "late", late, "ranks", ranks_json(comm));
+			(json_int_t)comm->tuning_epoch, "low_precision", precision_json(comm),
+			"late", late, "ranks", ranks_json(comm));
 	json_decref(late);
 	/* Takes the object; an absent one is an error. */
 	if (json_array_append_new(array, json) == 0)

@@ -15,6 +15,7 @@ enum cores { CORES_BY_NUMBER, CORES_OWN, CORES_SHARED };
 
 struct request {
 	struct rx_plan_query query;
+	struct explain_precision precision;
 	enum cores cores;
 	bool all;
 	bool json;
@@ -34,6 +35,8 @@ static enum ctl_exit help(void)
 	       "  --single-copy             private memory that the ranks may read, where it pays\n"
 	       "  --cores-shared[=yes|no]   is there no core for each rank? (by the node's "
 	       "cores)\n"
+	       "  --precision exact|fp8     what the call asks for (what the communicator has)\n"
+	       "  --low-precision           in a communicator that has it switched on\n"
 	       "  --all                     all sizes from 1 element to 1 GiB\n"
 	       "  --json, --socket PATH     as for all commands\n\n"
 	       "Without a daemon the compiled defaults are explained.\n");
@@ -66,6 +69,17 @@ static enum ctl_exit set_op(struct request *request, const char *text)
 	return CTL_EXIT_OK;
 }
 
+static enum ctl_exit set_precision(struct request *request, const char *text)
+{
+	if (strcmp(text, "exact") == 0)
+		request->precision.request = RX_PRECISION_EXACT;
+	else if (strcmp(text, "fp8") == 0)
+		request->precision.request = RX_PRECISION_FP8;
+	else
+		return bad("--precision", text, "exact or fp8");
+	return CTL_EXIT_OK;
+}
+
 static enum ctl_exit set_cores(struct request *request, const char *text)
 {
 	if (!text || strcmp(text, "yes") == 0)
@@ -86,6 +100,11 @@ static enum ctl_exit apply(struct request *request, int c)
 		return set_op(request, optarg);
 	case 'c':
 		return set_cores(request, optarg);
+	case 'p':
+		return set_precision(request, optarg);
+	case 'l':
+		request->precision.on = true;
+		return CTL_EXIT_OK;
 	case 'R':
 		request->query.registered = true;
 		return CTL_EXIT_OK;
@@ -148,6 +167,8 @@ static enum ctl_exit parse(const struct ctl_options *options, struct request *re
 		{"private", no_argument, NULL, 'P'},
 		{"single-copy", no_argument, NULL, 'S'},
 		{"cores-shared", optional_argument, NULL, 'c'},
+		{"precision", required_argument, NULL, 'p'},
+		{"low-precision", no_argument, NULL, 'l'},
 		{"all", no_argument, NULL, 'a'},
 		{"json", no_argument, NULL, 'j'},
 		{"socket", required_argument, NULL, 's'},
@@ -183,7 +204,7 @@ static const char *algorithm_name(const struct explanation *what)
 
 static bool has_chunks(const struct explanation *what)
 {
-	return !what->by_daemon && what->plan.algorithm == RX_ALG_STAGED;
+	return !what->by_daemon && !what->fp8 && what->plan.algorithm == RX_ALG_STAGED;
 }
 
 static uint64_t chunk_bytes(const struct rx_plan_query *query, const struct explanation *what)
@@ -230,17 +251,43 @@ static void print_subject(const struct rx_plan_query *query, const char *amount)
 		query->reachable ? " that the ranks may read" : "");
 }
 
+static const char *precision_name(const struct explanation *what)
+{
+	if (what->why_precision == RX_WHY_IF_LARGE)
+		return "fp8 or exact";
+	return what->fp8 ? "fp8" : "exact";
+}
+
+static bool by_threshold(const struct explanation *what)
+{
+	return what->why_precision == RX_WHY_LARGE || what->why_precision == RX_WHY_SMALL;
+}
+
+static void show_precision(const struct rx_plan_query *query, const struct thresholds *thresholds,
+	const struct rx_tuning_entry *entry, const struct explanation *what)
+{
+	printf("precision  %s\n", precision_name(what));
+	if (by_threshold(what))
+		printf("  because  %" PRIu64 " bytes in the larger buffer %s low_precision_min %u  "
+		       "[%s]\n",
+			what->precision_bytes, what->fp8 ? ">=" : "<", entry->low_precision_min,
+			source(thresholds, query, EXPLAIN_LOW_PRECISION_MIN));
+	else
+		printf("  because  %s\n", explain_why(what->why_precision));
+}
+
 static void show_one(const struct request *request, const struct thresholds *thresholds,
 	const struct rx_tuning_entry *entry)
 {
 	const struct rx_plan_query *query = &request->query;
-	struct explanation what = explain(query, entry);
+	struct explanation what = explain(query, &request->precision, entry);
 	char amount[PRINT_CELL] = "", cell[PRINT_CELL];
 
 	if (query->coll != RX_BARRIER)
 		(void)print_count(query->count, amount);
 	print_subject(query, amount);
 	printf("bytes      %" PRIu64 " (what one rank has for others)\n", what.bytes);
+	show_precision(query, thresholds, entry, &what);
 	printf("executor   %s%s\n", executor_name(&what),
 		what.by_daemon ? "" : ", in blocking calls; a started operation is the daemon's");
 	printf("algorithm  %s\n", algorithm_name(&what));
@@ -249,17 +296,18 @@ static void show_one(const struct request *request, const struct thresholds *thr
 	if (has_chunks(&what))
 		printf("chunk      %" PRIu64 " bytes  [%s]\n", chunk_bytes(query, &what),
 			source(thresholds, query, EXPLAIN_CHUNK));
-	printf("streaming  %s: bytes %s stream_min %" PRIu64 "  [%s]\n",
-		what.plan.stream ? "yes" : "no", what.plan.stream ? ">=" : "<", entry->stream_min,
-		source(thresholds, query, EXPLAIN_STREAM_MIN));
+	if (!what.fp8)
+		printf("streaming  %s: bytes %s stream_min %" PRIu64 "  [%s]\n",
+			what.plan.stream ? "yes" : "no", what.plan.stream ? ">=" : "<",
+			entry->stream_min, source(thresholds, query, EXPLAIN_STREAM_MIN));
 	print_basis(thresholds);
 }
 
 static bool show_ranges(const struct request *request, const struct thresholds *thresholds,
 	const struct rx_tuning_entry *entry, const struct explain_range *ranges, size_t n)
 {
-	static const char *const headings[] = {">FROM", ">TO", "EXECUTOR", "ALGORITHM", ">CHUNK",
-		"STREAM", "BECAUSE BYTES", "SOURCE", NULL};
+	static const char *const headings[] = {">FROM", ">TO", "EXECUTOR", "ALGORITHM", "PRECISION",
+		">CHUNK", "STREAM", "BECAUSE BYTES", "SOURCE", NULL};
 	const struct rx_plan_query *query = &request->query;
 	uint32_t size = rx_dtype_size(query->dtype);
 	struct table table;
@@ -274,7 +322,7 @@ static bool show_ranges(const struct request *request, const struct thresholds *
 		table_add(&table,
 			(const char *[]){print_count(ranges[i].first * size, from),
 				print_count(ranges[i].last * size, to), executor_name(what),
-				algorithm_name(what),
+				algorithm_name(what), precision_name(what),
 				has_chunks(what) ? print_count(chunk_bytes(query, what), chunk)
 						 : "-",
 				what->plan.stream ? "yes" : "no", rule(what, entry, why),
@@ -302,12 +350,20 @@ static json_t *to_json(const struct request *request, const struct thresholds *t
 	json_t *stream = json_pack("{s:s, s:I, s:s}", "threshold", "stream_min", "value",
 		(json_int_t)entry->stream_min, "from",
 		source(thresholds, query, EXPLAIN_STREAM_MIN));
+	json_t *low = by_threshold(what)
+			      ? json_pack("{s:s, s:s, s:I, s:s}", "threshold", "low_precision_min",
+					"relation", what->fp8 ? ">=" : "<", "value",
+					(json_int_t)entry->low_precision_min, "from",
+					source(thresholds, query, EXPLAIN_LOW_PRECISION_MIN))
+			      : json_pack("{s:s, s:s}", "text", explain_why(what->why_precision),
+					"from", "fixed");
 	json_t *chunk =
 		has_chunks(what) ? json_integer((json_int_t)chunk_bytes(query, what)) : json_null();
 
-	return json_pack("{s:s, s:s, s:o, s:b, s:o, s:o}", "executor", executor_name(what),
-		"algorithm", algorithm_name(what), "chunk_bytes", chunk, "stream",
-		what->plan.stream, "rule", why, "stream_rule", stream);
+	return json_pack("{s:s, s:s, s:o, s:b, s:o, s:o, s:s, s:o}", "executor",
+		executor_name(what), "algorithm", algorithm_name(what), "chunk_bytes", chunk,
+		"stream", what->plan.stream, "rule", why, "stream_rule", stream, "precision",
+		precision_name(what), "precision_rule", low);
 }
 
 static json_t *subject_json(const struct request *request, const struct thresholds *thresholds)
@@ -326,7 +382,7 @@ static json_t *subject_json(const struct request *request, const struct threshol
 static json_t *one_json(const struct request *request, const struct thresholds *thresholds,
 	const struct rx_tuning_entry *entry)
 {
-	struct explanation what = explain(&request->query, entry);
+	struct explanation what = explain(&request->query, &request->precision, entry);
 	json_t *json = subject_json(request, thresholds);
 	json_t *plan = to_json(request, thresholds, entry, &what);
 
@@ -381,8 +437,8 @@ static enum ctl_exit show(const struct request *request, const struct thresholds
 	bool ok = true;
 
 	if (request->all && query->coll != RX_BARRIER) {
-		n = explain_ranges(
-			query, entry, ALL_BYTES_MAX / rx_dtype_size(query->dtype), ranges);
+		n = explain_ranges(query, &request->precision, entry,
+			ALL_BYTES_MAX / rx_dtype_size(query->dtype), ranges);
 		ok = request->json ? json_print(ranges_json(request, thresholds, entry, ranges, n))
 				   : show_ranges(request, thresholds, entry, ranges, n);
 	} else if (request->json) {

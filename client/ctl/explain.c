@@ -107,8 +107,53 @@ static void explain_plan(const struct rx_plan_query *query,
 
 static_assert(RX_ENTRY_PAYLOAD == 96, "the text above names it");
 
-struct explanation explain(
-	const struct rx_plan_query *query, const struct rx_tuning_entry *thresholds)
+const char *explain_why(enum rx_precision_why why)
+{
+	static const char *const texts[RX_WHY_N] = {
+		[RX_WHY_REQUESTED] = "the call asks for it",
+		[RX_WHY_LARGE] = "",
+		[RX_WHY_IF_LARGE] = "if a rank sends enough, which they learn from each other",
+		[RX_WHY_EXACT] = "the call asks for exact results",
+		[RX_WHY_COLL] = "this collective has no form in low precision",
+		[RX_WHY_DTYPE] = "low precision is for float32, bfloat16 and float16",
+		[RX_WHY_OP] = "low precision is for sum and avg",
+		[RX_WHY_ONE_RANK] = "with one rank nothing travels",
+		[RX_WHY_OFF] = "low precision is not switched on",
+		[RX_WHY_SMALL] = "",
+		[RX_WHY_OVER_BUDGET] = "errors were above the budget",
+	};
+
+	return texts[why];
+}
+
+/* What is in low precision goes through staging. */
+static void explain_low(const struct rx_plan_query *query,
+	const struct explain_precision *precision, const struct rx_tuning_entry *thresholds,
+	struct explanation *what)
+{
+	const struct rx_precision settings = {.flags = precision->on ? RX_PRECISION_FLAGS : 0};
+	const struct rx_precision_query ask = {
+		.coll = query->coll,
+		.dtype = query->dtype,
+		.op = query->op,
+		.n_ranks = query->n_ranks,
+		.elements = rx_precision_elements(query->coll, query->count, query->n_ranks),
+		.request = precision->request,
+	};
+
+	what->precision_bytes = ask.elements * rx_dtype_size(query->dtype);
+	what->fp8 = rx_precision_flags(&ask, &settings, thresholds->low_precision_min,
+			    &what->why_precision) == RX_SIG_FP8;
+	if (!what->fp8)
+		return;
+	what->plan = (struct rx_plan){.algorithm = RX_ALG_STAGED};
+	what->decided_by = EXPLAIN_NONE;
+	what->relation = "";
+	what->reason = "low precision goes through staging, whatever the memory";
+}
+
+struct explanation explain(const struct rx_plan_query *query,
+	const struct explain_precision *precision, const struct rx_tuning_entry *thresholds)
 {
 	struct rx_plan_query whole = *query;
 	struct explanation what = {
@@ -124,6 +169,7 @@ struct explanation explain(
 		what.reason = "send and recv are executed by the daemon";
 	else
 		explain_plan(query, thresholds, &what);
+	explain_low(query, precision, thresholds, &what);
 	return what;
 }
 
@@ -131,8 +177,8 @@ static bool same_plan(const struct explanation *a, const struct explanation *b)
 {
 	if (a->by_daemon && b->by_daemon)
 		return true;
-	return a->plan.algorithm == b->plan.algorithm && a->plan.stream == b->plan.stream &&
-	       a->decided_by == b->decided_by;
+	return a->fp8 == b->fp8 && a->plan.algorithm == b->plan.algorithm &&
+	       a->plan.stream == b->plan.stream && a->decided_by == b->decided_by;
 }
 
 static int by_value(const void *a, const void *b)
@@ -143,20 +189,31 @@ static int by_value(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-size_t explain_ranges(const struct rx_plan_query *query, const struct rx_tuning_entry *thresholds,
-	uint64_t last, struct explain_range ranges[EXPLAIN_RANGES_MAX])
+/* The first count in low precision, if the threshold decides; 0: it is the same for all. */
+static uint64_t first_large(
+	const struct rx_plan_query *query, const struct rx_tuning_entry *thresholds)
+{
+	uint64_t unit =
+		rx_precision_elements(query->coll, 1, query->n_ranks) * rx_dtype_size(query->dtype);
+
+	return thresholds->low_precision_min / unit + (thresholds->low_precision_min % unit != 0);
+}
+
+size_t explain_ranges(const struct rx_plan_query *query, const struct explain_precision *precision,
+	const struct rx_tuning_entry *thresholds, uint64_t last,
+	struct explain_range ranges[EXPLAIN_RANGES_MAX])
 {
 	/* A plan can change only behind these numbers of bytes. */
 	const uint64_t borders[] = {RX_ENTRY_PAYLOAD, RX_FLAT_BYTES,
 		explain_value(thresholds, flat_threshold(query)), thresholds->direct_min - 1,
 		thresholds->stream_min - 1, (uint64_t)thresholds->single_min - 1};
-	uint64_t starts[RX_ARRAY_SIZE(borders) + 1] = {1};
+	uint64_t starts[RX_ARRAY_SIZE(borders) + 2] = {1, first_large(query, thresholds)};
 	size_t n = 0;
 
 	static_assert(RX_ARRAY_SIZE(starts) <= EXPLAIN_RANGES_MAX, "a range for each start");
 	for (size_t i = 0; i < RX_ARRAY_SIZE(borders); i++)
 		/* The border of a threshold of 0 is UINT64_MAX: behind the last count. */
-		starts[i + 1] = borders[i] / unit_of(query) + 1;
+		starts[i + 2] = borders[i] / unit_of(query) + 1;
 	qsort(starts, RX_ARRAY_SIZE(starts), sizeof(starts[0]), by_value);
 	for (size_t i = 0; i < RX_ARRAY_SIZE(starts) && starts[i] <= last; i++) {
 		struct rx_plan_query at = *query;
@@ -165,7 +222,7 @@ size_t explain_ranges(const struct rx_plan_query *query, const struct rx_tuning_
 		if (starts[i] == 0)
 			continue;
 		at.count = starts[i];
-		what = explain(&at, thresholds);
+		what = explain(&at, precision, thresholds);
 		if (n > 0 && same_plan(&ranges[n - 1].what, &what))
 			continue;
 		if (n > 0)

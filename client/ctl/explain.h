@@ -7,6 +7,7 @@
 #define CTL_EXPLAIN_H
 
 #include "../../kernels/coll_plan.h"
+#include "../../kernels/precision.h"
 
 enum explain_threshold {
 	EXPLAIN_NONE, /* no threshold: it cannot be otherwise */
@@ -33,11 +34,23 @@ struct explanation {
 	enum explain_threshold decided_by;
 	const char *relation; /* of bytes to the threshold: "<=", ">", ">=", "<" */
 	const char *reason;   /* EXPLAIN_NONE: why */
+	bool fp8;             /* in low precision */
+	enum rx_precision_why why_precision;
+	uint64_t precision_bytes; /* what low_precision_min is compared with */
+};
+
+/* What the communicator and the call say about low precision. */
+struct explain_precision {
+	bool on;          /* the communicator has it switched on */
+	uint32_t request; /* of the call: enum rx_precision_request */
 };
 
 /** explain() - @query->copied is not looked at: memory is registered on all ranks or on none */
-struct explanation explain(
-	const struct rx_plan_query *query, const struct rx_tuning_entry *thresholds);
+struct explanation explain(const struct rx_plan_query *query,
+	const struct explain_precision *precision, const struct rx_tuning_entry *thresholds);
+
+/** explain_why() - a precision's reason, for people; empty when a threshold is the reason */
+const char *explain_why(enum rx_precision_why why);
 
 /** explain_query_ok() - do type and number of elements fit into what can be counted? */
 bool explain_query_ok(const struct rx_plan_query *query);
@@ -51,7 +64,8 @@ struct explain_range {
 #define EXPLAIN_RANGES_MAX 8u
 
 /** explain_ranges() - counts from 1 to @last in as few ranges of equal plans as possible */
-size_t explain_ranges(const struct rx_plan_query *query, const struct rx_tuning_entry *thresholds,
-	uint64_t last, struct explain_range ranges[EXPLAIN_RANGES_MAX]);
+size_t explain_ranges(const struct rx_plan_query *query, const struct explain_precision *precision,
+	const struct rx_tuning_entry *thresholds, uint64_t last,
+	struct explain_range ranges[EXPLAIN_RANGES_MAX]);
 
 #endif

@@ -3,7 +3,8 @@
 
 #include "colls.h"
 #include "../../kernels/coll_types.h"
-#include "../../kernels/host/reduce.h"
+#include "../../kernels/codec/mxfp8.h"
+#include "../../kernels/precision_check.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -110,6 +111,67 @@ void perf_fold_deinit(struct perf_fold *fold)
 	fold->blocks = NULL;
 }
 
+/* ---- low precision: the portable codec ---- */
+
+#define MX_SCALES (PERF_FOLD_BLOCK / RX_MX_BLOCK + 2)
+
+/* At most PERF_FOLD_BLOCK and two blocks of elements, from the start of a block on, as takers get
+ * them.
+ */
+static void quantise(uint32_t dtype, const void *src, uint64_t count, void *out)
+{
+	const struct rx_mx_table *mx = rx_mx_table_of(RX_ISA_SCALAR);
+	uint8_t elems[MX_SCALES * RX_MX_BLOCK];
+	uint8_t scales[MX_SCALES];
+
+	mx->encode(elems, scales, src, dtype, count, NULL);
+	mx->decode(out, dtype, elems, scales, count);
+}
+
+static void fold_in_low_precision(struct perf_fold *fold, uint64_t first, uint64_t count, void *out)
+{
+	const struct rx_mx_table *mx = rx_mx_table_of(RX_ISA_SCALAR);
+	uint32_t dtype = fold->data.dtype;
+	uint32_t n_ranks = fold->layout->n_ranks;
+	uint8_t elems[PERF_FOLD_BLOCK];
+	uint8_t scales[PERF_FOLD_BLOCK / RX_MX_BLOCK];
+	float sums[PERF_FOLD_BLOCK];
+	uint16_t halves[PERF_FOLD_BLOCK];
+
+	for (uint32_t r = 0; r < n_ranks; r++) {
+		perf_data_fill(&fold->data, r, first, count, fold->blocks);
+		mx->encode(elems, scales, fold->blocks, dtype, count, NULL);
+		mx->decode_add(sums, elems, scales, count, r == 0);
+	}
+	mx->finish(sums, RX_FLOAT32, sums, count, fold->op, n_ranks);
+	if (fold->coll->coll == RX_ALL_REDUCE && fold->gather_bf16) {
+		mx->finish(halves, RX_BFLOAT16, sums, count, RX_SUM, n_ranks);
+		rx_precision_widen(sums, halves, RX_BFLOAT16, (uint32_t)count);
+	} else if (fold->coll->coll == RX_ALL_REDUCE) {
+		mx->encode(elems, scales, sums, RX_FLOAT32, count, NULL);
+		mx->decode(out, dtype, elems, scales, count);
+		return;
+	}
+	mx->finish(out, dtype, sums, count, RX_SUM, n_ranks);
+}
+
+/* Elements [first, first + count) of a block of @whole that starts at @at in the sender's data. */
+static void copy_in_low_precision(struct perf_fold *fold, uint32_t sender, uint64_t at,
+	uint64_t whole, uint64_t first, uint64_t count, void *out)
+{
+	uint64_t begin = first / RX_MX_BLOCK * RX_MX_BLOCK;
+	uint64_t end = rx_min_u64(rx_align_up(first + count, RX_MX_BLOCK), whole);
+	uint32_t size = rx_dtype_size(fold->data.dtype);
+	uint8_t elements[MX_SCALES * RX_MX_BLOCK * sizeof(float)];
+	uint8_t taken[MX_SCALES * RX_MX_BLOCK * sizeof(float)];
+
+	perf_data_fill(&fold->data, sender, at + begin, end - begin, elements);
+	quantise(fold->data.dtype, elements, end - begin, taken);
+	memcpy(out, taken + (first - begin) * size, count * size);
+}
+
+/* ---- what is expected ---- */
+
 void perf_fold_all(struct perf_fold *fold, uint64_t first, uint64_t count, void *out)
 {
 	uint32_t n_ranks = fold->layout->n_ranks;
@@ -126,6 +188,10 @@ void perf_fold_all(struct perf_fold *fold, uint64_t first, uint64_t count, void 
 		.scalars = fold->op == RX_PREMUL_SUM ? fold->scalars : NULL,
 	};
 
+	if (fold->in_low_precision) {
+		fold_in_low_precision(fold, first, count, out);
+		return;
+	}
 	for (uint32_t r = 0; r < n_ranks; r++) {
 		uint8_t *block = fold->blocks + (size_t)r * PERF_FOLD_BLOCK * ELEM_MAX;
 
@@ -157,6 +223,12 @@ static void expect_blocks(
 
 		if (begin >= end)
 			continue;
+		if (fold->in_low_precision) {
+			copy_in_low_precision(fold, r, sent_at(fold->coll, layout, r),
+				layout->counts[r], begin - layout->displs[r], end - begin,
+				(uint8_t *)out + (begin - first) * size);
+			continue;
+		}
 		perf_data_fill(&fold->data, r,
 			sent_at(fold->coll, layout, r) + begin - layout->displs[r], end - begin,
 			(uint8_t *)out + (begin - first) * size);

@@ -24,7 +24,9 @@ struct perf_fold {
 	const struct perf_coll *coll;
 	const struct perf_layout *layout; /* of the rank whose result is expected */
 	uint64_t scalars[RX_MAX_RANKS];   /* PREMUL_SUM: bits of each rank's scalar */
-	uint8_t *blocks;                  /* n_ranks * PERF_FOLD_BLOCK elements of 8 bytes */
+	bool in_low_precision; /* as the library defines that, see doc/low-precision.md */
+	bool gather_bf16;      /* and so, sums of allreduce */
+	uint8_t *blocks;       /* n_ranks * PERF_FOLD_BLOCK elements of 8 bytes */
 };
 
 /**

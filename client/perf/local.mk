@@ -9,6 +9,8 @@ perf_parts = \
 	client/perf/choice.h \
 	client/perf/colls.c \
 	client/perf/colls.h \
+	client/perf/error.c \
+	client/perf/error.h \
 	client/perf/id_file.c \
 	client/perf/id_file.h \
 	client/perf/layout.c \
@@ -42,12 +44,12 @@ client_perf_rcclx_perf_SOURCES = \
 	client/perf/watchdog.c \
 	client/perf/watchdog.h
 client_perf_rcclx_perf_CPPFLAGS = $(AM_CPPFLAGS) -DRCCLX_SBINDIR='"$(sbindir)"'
-client_perf_rcclx_perf_LDADD = librcclx.la librx_proto.la librx_kernels.la librx_shm.la
+client_perf_rcclx_perf_LDADD = librcclx.la librx_proto.la librx_kernels.la librx_shm.la -lm
 
 if HAVE_CMOCKA
 check_PROGRAMS += tests/unit/test_perf
 TESTS += tests/unit/test_perf
 tests_unit_test_perf_SOURCES = tests/unit/test_perf.c $(perf_parts)
 tests_unit_test_perf_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
-tests_unit_test_perf_LDADD = librcclx.la librx_kernels.la $(CMOCKA_LIBS)
+tests_unit_test_perf_LDADD = librcclx.la librx_kernels.la $(CMOCKA_LIBS) -lm
 endif

@@ -29,6 +29,8 @@ enum long_option {
 	OPT_NO_PIN,
 	OPT_ID_FILE,
 	OPT_TIMEOUT,
+	OPT_PRECISION,
+	OPT_LINK_RATE,
 	OPT_SPAWNED,
 	OPT_VERSION,
 };
@@ -60,6 +62,8 @@ static const struct option long_options[] = {
 	{"timeout", required_argument, NULL, OPT_TIMEOUT},
 	/* From the launching process to its ranks: RANK:FD. */
 	{"spawned", required_argument, NULL, OPT_SPAWNED},
+	{"precision", required_argument, NULL, OPT_PRECISION},
+	{"link-rate", required_argument, NULL, OPT_LINK_RATE},
 	{"version", no_argument, NULL, OPT_VERSION},
 	{NULL, 0, NULL, 0},
 };
@@ -84,6 +88,9 @@ static void print_help(void)
 	       "  -w, --warmup N            calls before them (5)\n"
 	       "  --memory registered|private  the ranks' buffers (registered)\n"
 	       "  --executor auto|inline|daemon  who does the work (auto)\n"
+	       "  --precision exact|fp8     low precision or not (exact); shows the error of results "
+	       "against fp64\n"
+	       "  --link-rate RATE          as if ranks were connected by such links: 2GB/s, 500M\n"
 	       "  --root RANK               of broadcast, reduce, gather, scatter (0)\n"
 	       "  --in-place                send and receive buffer are the same\n"
 	       "  --touch                   between timed calls write inputs and read results\n"
@@ -161,6 +168,40 @@ bool perf_parse_size(const char *text, uint64_t *bytes_p)
 	return rx_mul_u64(number, unit, bytes_p);
 }
 
+static uint64_t rate_unit(char letter)
+{
+	switch (toupper((unsigned char)letter)) {
+	case 'K':
+		return 1000;
+	case 'M':
+		return 1000 * 1000;
+	case 'G':
+		return 1000 * 1000 * 1000;
+	default:
+		return 1;
+	}
+}
+
+bool perf_parse_rate(const char *text, uint64_t *rate_p)
+{
+	unsigned long long number = 0;
+	uint64_t rate = 0;
+	char *end = NULL;
+
+	if (!isdigit((unsigned char)*text))
+		return false;
+	errno = 0;
+	number = strtoull(text, &end, 10);
+	if (errno || !rx_mul_u64(number, rate_unit(*end), &rate) || rate == 0 || rate > INT64_MAX)
+		return false;
+	if (rate_unit(*end) > 1)
+		end++;
+	if (*end && strcmp(end, "B/s") != 0)
+		return false;
+	*rate_p = rate;
+	return true;
+}
+
 static enum perf_parsed bad(const char *what, const char *value, const char *expected)
 {
 	fprintf(stderr, "rcclx-perf: %s \"%s\": expected %s\n", what, value, expected);
@@ -200,6 +241,18 @@ static bool set_executor(struct perf_options *options, const char *text)
 		}
 	}
 	return false;
+}
+
+static bool set_precision(struct perf_options *options, const char *text)
+{
+	options->show_error = true;
+	if (strcmp(text, "fp8") == 0)
+		options->precision = RCCLX_PRECISION_FP8;
+	else if (strcmp(text, "exact") == 0)
+		options->precision = RCCLX_PRECISION_EXACT;
+	else
+		return false;
+	return true;
 }
 
 static bool set_sizes(struct perf_options *options, const char *text)
@@ -297,6 +350,13 @@ static enum perf_parsed apply_choice(struct perf_options *options, int c, const 
 		return set_u32(&options->timeout_s, arg, 1, 1000000)
 			       ? PERF_PARSED_RUN
 			       : bad("--timeout", arg, "seconds, 1 to 1000000");
+	case OPT_PRECISION:
+		return set_precision(options, arg) ? PERF_PARSED_RUN
+						   : bad("--precision", arg, "exact or fp8");
+	case OPT_LINK_RATE:
+		return perf_parse_rate(arg, &options->link_rate)
+			       ? PERF_PARSED_RUN
+			       : bad("--link-rate", arg, "bytes per second such as 2GB/s or 500M");
 	case OPT_SEED:
 		return perf_parse_number(arg, 0, UINT64_MAX, &options->seed)
 			       ? PERF_PARSED_RUN
@@ -424,6 +484,11 @@ static enum perf_parsed check_together(struct perf_options *options)
 			"rcclx-perf: --tuning-dir is for the daemon that --private starts\n");
 		return PERF_PARSED_BAD;
 	}
+	if (options->link_rate > 0 && options->executor == RCCLX_EXECUTOR_DAEMON) {
+		fprintf(stderr, "rcclx-perf: --link-rate is for what ranks do themselves, not for "
+				"--executor daemon\n");
+		return PERF_PARSED_BAD;
+	}
 	return check_collective(options);
 }
 
@@ -437,6 +502,7 @@ enum perf_parsed perf_options_parse(int argc, char **argv, struct perf_options *
 		.op = RX_SUM,
 		.n_warmup = 5,
 		.executor = RCCLX_EXECUTOR_AUTO,
+		.precision = RCCLX_PRECISION_EXACT,
 		.timeout_s = 300,
 		.seed = 1,
 		.registered = true,

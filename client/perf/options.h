@@ -24,6 +24,9 @@ struct perf_options {
 	uint32_t n_iterations; /* 0: as many as fit the time for one size */
 	uint32_t n_warmup;
 	uint32_t executor;  /* RCCLX_EXECUTOR_* */
+	uint32_t precision; /* RCCLX_PRECISION_EXACT or _FP8 */
+	bool show_error;    /* of results, against fp64 */
+	uint64_t link_rate; /* bytes per second between ranks; 0: as fast as it goes */
 	uint32_t timeout_s; /* longest time for one size */
 	uint64_t seed;
 	const char *socket;     /* NULL: librcclx searches */
@@ -53,6 +56,10 @@ enum perf_parsed perf_options_parse(int argc, char **argv, struct perf_options *
 
 /** perf_parse_size() - bytes with an optional K, M or G (powers of 1024); false if it is none */
 RX_WARN_UNUSED bool perf_parse_size(const char *text, uint64_t *bytes_p);
+
+/** perf_parse_rate() - bytes per second: a number, K, M or G (powers of 1000), B/s; false if none
+ */
+RX_WARN_UNUSED bool perf_parse_rate(const char *text, uint64_t *rate_p);
 
 /** perf_parse_number() - decimal number in [min, max]; false if it is none */
 RX_WARN_UNUSED bool perf_parse_number(

@@ -4,6 +4,7 @@
 #include "../../kernels/coll_extent.h"
 #include "../../kernels/coll_plan.h"
 #include "../../kernels/coll_types.h"
+#include "../../kernels/precision.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -36,6 +37,8 @@ const char *perf_algorithm_name(
 
 	if (options->executor == RCCLX_EXECUTOR_DAEMON)
 		return "daemon";
+	if (perf_in_low_precision(options, n_ranks))
+		return rx_algorithm_name(RX_ALG_STAGED);
 	if (!choice || !choice->known)
 		return "?";
 	query.cores_shared = choice->cores_shared;
@@ -43,10 +46,24 @@ const char *perf_algorithm_name(
 		rx_plan_make(&query, rx_tuning_for(&choice->table, query.coll, n_ranks)).algorithm);
 }
 
-static void print_columns(void)
+bool perf_in_low_precision(const struct perf_options *options, uint32_t n_ranks)
 {
-	printf("#%11s %12s %8s %10s %10s %10s %10s %8s %8s %8s\n", "size", "count", "type", "redop",
-		"time", "p50", "p99", "algbw", "busbw", "#wrong");
+	const struct rx_precision_query query = {
+		.coll = options->coll->coll,
+		.dtype = options->dtype,
+		.op = options->op,
+		.n_ranks = n_ranks,
+		.request = options->precision,
+	};
+
+	return rx_precision_flags(&query, &(struct rx_precision){0}, 0, NULL) != 0;
+}
+
+static void print_columns(bool errors)
+{
+	printf("#%11s %12s %8s %10s %10s %10s %10s %8s %8s %8s%s\n", "size", "count", "type",
+		"redop", "time", "p50", "p99", "algbw", "busbw", "#wrong",
+		errors ? "     relL2     maxerr" : "");
 	printf("#%11s %12s %8s %10s %10s %10s %10s %8s %8s %8s\n", "(B)", "(elements)", "", "",
 		"(us)", "(us)", "(us)", "(GB/s)", "(GB/s)", "");
 }
@@ -64,6 +81,10 @@ void perf_print_header(
 		options->in_place ? " in-place" : "", options->touch ? " touched" : "");
 	if (rx_coll_has_root(options->coll->coll))
 		printf(" root %u", options->root);
+	if (options->show_error)
+		printf(" precision %s", perf_in_low_precision(options, n_ranks) ? "fp8" : "exact");
+	if (options->link_rate > 0)
+		printf(" link %" PRIu64 " B/s", options->link_rate);
 	printf("\n#\n# Using cores\n");
 	for (uint32_t r = 0; r < n_ranks; r++) {
 		printf("#  Rank %2u Pid %7u on core ", r, seats[r].pid);
@@ -73,7 +94,7 @@ void perf_print_header(
 			printf("%d\n", seats[r].core);
 	}
 	printf("#\n# Bandwidths are those of the median call (p50)\n#\n");
-	print_columns();
+	print_columns(options->show_error);
 	(void)fflush(stdout);
 }
 
@@ -99,6 +120,11 @@ static void print_json(const struct perf_options *options, const struct perf_row
 	printf("\"time_us_p50\": %.3f, \"time_us_p99\": %.3f, \"algbw_gbs\": %.4f, \"busbw_gbs\": "
 	       "%.4f, ",
 		row->times.p50_us, row->times.p99_us, perf_algbw(row), busbw);
+	printf("\"precision\": \"%s\", \"link_rate\": %" PRIu64 ", ",
+		perf_in_low_precision(options, n_ranks) ? "fp8" : "exact", options->link_rate);
+	if (row->has_error)
+		printf("\"error_l2\": %.3e, \"error_max\": %.3e, ", perf_error_l2(&row->error),
+			row->error.worst);
 	if (row->checked)
 		printf("\"wrong\": %" PRIu64 "}\n", row->n_wrong);
 	else
@@ -114,9 +140,13 @@ static void print_line(const struct perf_options *options, const struct perf_row
 		rx_coll_reduces(coll->coll) ? rx_redop_name(options->op) : "none",
 		row->times.mean_us, row->times.p50_us, row->times.p99_us, perf_algbw(row), busbw);
 	if (row->checked)
-		printf("%8" PRIu64 "\n", row->n_wrong);
+		printf("%8" PRIu64, row->n_wrong);
 	else
-		printf("%8s\n", "N/A");
+		printf("%8s", "N/A");
+	if (row->has_error)
+		printf(" %9.2e %10.2e\n", perf_error_l2(&row->error), row->error.worst);
+	else
+		printf("%s\n", options->show_error ? "       N/A        N/A" : "");
 }
 
 void perf_print_row(

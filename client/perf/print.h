@@ -4,6 +4,7 @@
 #define PERF_PRINT_H
 
 #include "choice.h"
+#include "error.h"
 #include "measure.h"
 #include "options.h"
 
@@ -15,6 +16,8 @@ struct perf_row {
 	struct perf_times times;
 	bool checked;
 	uint64_t n_wrong; /* elements, on all ranks together */
+	bool has_error;   /* against fp64, of all ranks together: */
+	struct perf_error error;
 };
 
 /* Where a rank runs. */
@@ -36,6 +39,9 @@ const char *perf_executor_name(const struct perf_options *options);
 /** perf_algorithm_name() - what the library chooses for @row; "?" when the daemon did not tell */
 const char *perf_algorithm_name(
 	const struct perf_options *options, const struct perf_row *row, uint32_t n_ranks);
+
+/** perf_in_low_precision() - are the measured calls, so that they are compared with that? */
+bool perf_in_low_precision(const struct perf_options *options, uint32_t n_ranks);
 
 /** perf_print_header() - lines before the table; nothing for JSON */
 void perf_print_header(

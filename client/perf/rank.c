@@ -7,7 +7,9 @@
 #include "watchdog.h"
 #include "../../shm/rx_clock.h"
 
+#include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <unistd.h>
 
 #define ID_TIMEOUT_NS (60 * RX_NS_PER_SEC)
@@ -44,6 +46,16 @@ static bool take_id(struct rank *rank, struct rcclx_unique_id *id_p)
 	return perf_id_file_write(&rank->id_file, id_p);
 }
 
+/* Not in the configuration: it is for benchmarks alone. */
+static void set_link_rate(uint64_t rate)
+{
+	char text[32];
+
+	(void)snprintf(text, sizeof(text), "%" PRIu64, rate);
+	if (rate > 0)
+		(void)setenv("RCCLX_LINK_RATE", text, 1);
+}
+
 static bool form(struct rank *rank)
 {
 	struct rcclx_comm_config config = RCCLX_COMM_CONFIG_INIT;
@@ -56,6 +68,7 @@ static bool form(struct rank *rank)
 	if (!take_id(rank, &id))
 		return false;
 	config.name = "rcclx-perf";
+	set_link_rate(rank->options->link_rate);
 	result = rcclx_comm_create(session->client, &id, session->place->n_ranks,
 		session->place->rank, &config, &session->comm);
 	/* All ranks have read it now, or will not. */

@@ -133,6 +133,7 @@ static void prepare(struct sweep *sweep, uint64_t bytes)
 		.config = RCCLX_CALL_CONFIG_INIT,
 	};
 	sweep->call.config.executor = options->executor;
+	sweep->call.config.precision = options->precision;
 	if (options->op == RX_PREMUL_SUM && rx_coll_reduces(options->coll->coll))
 		sweep->call.config.scalar = &sweep->scalar;
 }
@@ -153,8 +154,17 @@ static struct perf_data renew_data(struct sweep *sweep)
 	return data;
 }
 
-static bool compare(const struct sweep *sweep, const struct perf_data *data, uint64_t *n_wrong)
+/* As the library does, which the ranks' environment tells about this one thing. */
+static bool gather_bf16(void)
 {
+	const char *text = secure_getenv("RCCL_LOW_PRECISION_GATHER_BF16");
+
+	return text && strcmp(text, "1") == 0;
+}
+
+static bool compare(const struct sweep *sweep, const struct perf_data *data, struct perf_row *row)
+{
+	const struct perf_options *options = sweep->options;
 	struct perf_fold fold;
 
 	if (!perf_fold_init(
@@ -163,13 +173,17 @@ static bool compare(const struct sweep *sweep, const struct perf_data *data, uin
 			sweep->session->place->rank);
 		return false;
 	}
-	*n_wrong += perf_count_wrong(&fold, sweep->call.recv);
+	fold.in_low_precision = perf_in_low_precision(options, sweep->layout.n_ranks);
+	fold.gather_bf16 = gather_bf16();
+	row->n_wrong += perf_count_wrong(&fold, sweep->call.recv);
+	if (row->has_error)
+		perf_error_add(&row->error, &fold, sweep->call.recv);
 	perf_fold_deinit(&fold);
 	return true;
 }
 
 /* Calls with new data each: what the timed calls, all alike, would not show. */
-static bool check_rounds(struct sweep *sweep, uint64_t *n_wrong)
+static bool check_rounds(struct sweep *sweep, struct perf_row *row)
 {
 	const struct perf_coll *coll = sweep->options->coll;
 
@@ -179,7 +193,7 @@ static bool check_rounds(struct sweep *sweep, uint64_t *n_wrong)
 
 		if (result != RCCLX_OK)
 			return perf_session_fail(sweep->session, coll->name, result);
-		if (!compare(sweep, &data, n_wrong))
+		if (!compare(sweep, &data, row))
 			return false;
 	}
 	return true;
@@ -188,8 +202,12 @@ static bool check_rounds(struct sweep *sweep, uint64_t *n_wrong)
 static bool measure_size(struct sweep *sweep, uint64_t bytes, struct perf_row *row_p)
 {
 	const struct perf_options *options = sweep->options;
-	bool check = options->check && options->coll->expect;
-	struct perf_row row = {.checked = check};
+	bool check = (options->check || options->show_error) && options->coll->expect;
+	struct perf_row row = {
+		.checked = check,
+		.has_error = options->show_error &&
+			     perf_error_known(options->coll, options->dtype, options->op),
+	};
 	struct perf_data data = {0};
 	rcclx_result result = RCCLX_OK;
 
@@ -205,11 +223,27 @@ static bool measure_size(struct sweep *sweep, uint64_t bytes, struct perf_row *r
 	if (result != RCCLX_OK)
 		return perf_session_fail(sweep->session, options->coll->name, result);
 	/* In place the timed calls have reduced their own results. */
-	if (check && !options->in_place && !compare(sweep, &data, &row.n_wrong))
+	if (check && !options->in_place && !compare(sweep, &data, &row))
 		return false;
-	if (check && !check_rounds(sweep, &row.n_wrong))
+	if (check && !check_rounds(sweep, &row))
 		return false;
 	*row_p = row;
+	return true;
+}
+
+static bool sum_errors(const struct perf_session *session, struct perf_error *error)
+{
+	double sums[] = {error->error2, error->exact2};
+	rcclx_result result = rcclx_all_reduce(
+		session->comm, sums, sums, RX_ARRAY_SIZE(sums), RCCLX_FLOAT64, RCCLX_SUM, NULL);
+
+	if (result == RCCLX_OK)
+		result = rcclx_all_reduce(session->comm, &error->worst, &error->worst, 1,
+			RCCLX_FLOAT64, RCCLX_MAX, NULL);
+	if (result != RCCLX_OK)
+		return perf_session_fail(session, "errors of all ranks", result);
+	error->error2 = sums[0];
+	error->exact2 = sums[1];
 	return true;
 }
 
@@ -229,6 +263,8 @@ static bool measure_sizes(struct sweep *sweep, struct perf_total *total)
 			return false;
 		n_mine = row.n_wrong;
 		if (!perf_session_sum(session, &row.n_wrong, 1))
+			return false;
+		if (row.has_error && !sum_errors(session, &row.error))
 			return false;
 		/* Own errors count even if the sum over the ranks is wrong too. */
 		row.n_wrong = rx_max_u64(row.n_wrong, n_mine);

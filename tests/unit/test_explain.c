@@ -51,10 +51,13 @@ static bool holds(uint64_t bytes, const char *relation, uint64_t value)
 	return strcmp(relation, "<") == 0 && bytes < value;
 }
 
+static const struct explain_precision exact;
+static const struct explain_precision switched_on = {.on = true};
+
 /* What is named as the reason is true, and is a reason for this algorithm. */
 static void check_rule(const struct rx_plan_query *query, const struct rx_tuning_entry *entry)
 {
-	struct explanation what = explain(query, entry);
+	struct explanation what = explain(query, &exact, entry);
 	enum explain_threshold flat =
 		query->cores_shared ? EXPLAIN_FLAT_MAX_SHARED : EXPLAIN_FLAT_MAX;
 
@@ -109,15 +112,17 @@ static void test_rules_hold(void **state)
 static bool same_plan(const struct explanation *a, const struct explanation *b)
 {
 	return (a->by_daemon && b->by_daemon) ||
-	       (a->plan.algorithm == b->plan.algorithm && a->plan.stream == b->plan.stream);
+	       (a->fp8 == b->fp8 && a->plan.algorithm == b->plan.algorithm &&
+		       a->plan.stream == b->plan.stream);
 }
 
 /* Ranges cover all counts, each count has the plan of its range, neighbours differ. */
-static void check_ranges(
-	const struct rx_plan_query *query, const struct rx_tuning_entry *entry, uint64_t last)
+static void check_ranges(const struct rx_plan_query *query,
+	const struct explain_precision *precision, const struct rx_tuning_entry *entry,
+	uint64_t last)
 {
 	struct explain_range ranges[EXPLAIN_RANGES_MAX];
-	size_t n = explain_ranges(query, entry, last, ranges);
+	size_t n = explain_ranges(query, precision, entry, last, ranges);
 	size_t at = 0;
 
 	assert_in_range(n, 1, EXPLAIN_RANGES_MAX);
@@ -131,9 +136,85 @@ static void check_ranges(
 
 		at += count > ranges[at].last;
 		one.count = count;
-		what = explain(&one, entry);
+		what = explain(&one, precision, entry);
 		assert_true(same_plan(&what, &ranges[at].what));
 	}
+}
+
+/* The reason named for a precision is true, over everything that can be asked. */
+static void check_precision(const struct rx_plan_query *query,
+	const struct explain_precision *precision, const struct rx_tuning_entry *entry)
+{
+	struct explanation what = explain(query, precision, entry);
+	bool has_type = query->dtype == RX_FLOAT32 || query->dtype == RX_FLOAT16 ||
+			query->dtype == RX_BFLOAT16;
+	bool has_op = !rx_coll_reduces(query->coll) || query->op == RX_SUM || query->op == RX_AVG;
+	bool asked = precision->request == RX_PRECISION_FP8;
+
+	assert_true(!what.fp8 || (has_type && has_op && what.plan.algorithm == RX_ALG_STAGED));
+	switch (what.why_precision) {
+	case RX_WHY_COLL:
+		assert_true(query->coll == RX_BROADCAST || query->coll == RX_REDUCE ||
+			    query->coll == RX_GATHER || query->coll == RX_SCATTER ||
+			    query->coll == RX_SEND || query->coll == RX_RECV);
+		break;
+	case RX_WHY_DTYPE:
+		assert_false(has_type);
+		break;
+	case RX_WHY_OP:
+		assert_false(has_op);
+		break;
+	case RX_WHY_ONE_RANK:
+		assert_int_equal(query->n_ranks, 1);
+		break;
+	case RX_WHY_EXACT:
+		assert_int_equal(precision->request, RX_PRECISION_EXACT);
+		break;
+	case RX_WHY_OFF:
+		assert_false(precision->on || asked);
+		break;
+	case RX_WHY_REQUESTED:
+		assert_true(asked && what.fp8);
+		break;
+	case RX_WHY_IF_LARGE:
+		assert_int_equal(query->coll, RX_ALL_TO_ALL_V);
+		break;
+	default:
+		assert_true(precision->on && !asked);
+		assert_int_equal(what.why_precision, what.fp8 ? RX_WHY_LARGE : RX_WHY_SMALL);
+		assert_int_equal(what.precision_bytes >= entry->low_precision_min, what.fp8);
+		break;
+	}
+	assert_true(*explain_why(what.why_precision) || what.why_precision == RX_WHY_LARGE ||
+		    what.why_precision == RX_WHY_SMALL);
+}
+
+static void test_precision(void **state)
+{
+	const struct rx_tuning_entry entry = {.flat_max = 4096, .low_precision_min = 5000};
+	uint32_t n_low = 0;
+
+	(void)state;
+	for (uint32_t i = 0; i < RX_COLL_N * RX_DTYPE_N * RX_REDOP_N * 3 * 2 * 3; i++) {
+		uint32_t rest = i / RX_COLL_N;
+		struct rx_plan_query query = {.coll = i % RX_COLL_N, .dtype = rest % RX_DTYPE_N};
+		struct explain_precision precision = {0};
+
+		rest /= RX_DTYPE_N;
+		query.op = rest % RX_REDOP_N;
+		rest /= RX_REDOP_N;
+		precision.request = rest % 3;
+		rest /= 3;
+		precision.on = rest % 2;
+		query.n_ranks = rest / 2 + 1;
+		if (query.coll == RX_BARRIER)
+			continue;
+		for (query.count = 100; query.count < 10000; query.count += 411) {
+			check_precision(&query, &precision, &entry);
+			n_low += explain(&query, &precision, &entry).fp8;
+		}
+	}
+	assert_true(n_low > 1000);
 }
 
 static void test_ranges(void **state)
@@ -150,8 +231,11 @@ static void test_ranges(void **state)
 					.reachable = bits & 4,
 					.cores_shared = bits & 2};
 
-				check_ranges(&query, &entry, 1);
-				check_ranges(&query, &entry, 20000);
+				check_ranges(&query, &exact, &entry, 1);
+				check_ranges(&query, &exact, &entry, 20000);
+				query.dtype = RX_BFLOAT16;
+				entry.low_precision_min = 777 * (e + 1);
+				check_ranges(&query, &switched_on, &entry, 20000);
 			}
 }
 
@@ -171,7 +255,7 @@ static void test_order_of_algorithms(void **state)
 				const struct rx_tuning_entry *entry =
 					rx_tuning_for(rx_tuning_default(), coll, query.n_ranks);
 				struct explain_range ranges[EXPLAIN_RANGES_MAX];
-				size_t n = explain_ranges(&query, entry, 1u << 28, ranges);
+				size_t n = explain_ranges(&query, &exact, entry, 1u << 28, ranges);
 
 				for (size_t i = 1; i < n; i++) {
 					assert_true(ranges[i].what.plan.algorithm >=
@@ -277,6 +361,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_rules_hold),
 		cmocka_unit_test(test_ranges),
+		cmocka_unit_test(test_precision),
 		cmocka_unit_test(test_order_of_algorithms),
 		cmocka_unit_test(test_query_ok),
 		cmocka_unit_test(test_numbers),
