@@ -9,6 +9,7 @@
  * comes to the barrier, and all ranks do the operation once more, through staging, and every later
  * one. That somebody is dead they learn there, as always.
  */
+#include "link.h"
 #include "shape.h"
 
 /* Between pieces a rank looks whether the communicator is aborted. */
@@ -27,6 +28,7 @@ static bool read_block(const struct inline_run *run, uint32_t peer, struct block
 			return false;
 		if (!reach_read(run->comm, peer, to.at + at, from + at, piece))
 			return false;
+		link_moved(run->comm, piece);
 	}
 	return true;
 }
