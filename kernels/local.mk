@@ -58,6 +58,16 @@ librx_fold_avx512_la_SOURCES = $(fold_sources)
 librx_fold_avx512_la_CPPFLAGS = $(AM_CPPFLAGS) -DRX_FOLD_TABLE=rx_fold_avx512 -DRX_FOLD_AVX512
 librx_fold_avx512_la_CFLAGS = $(AM_CFLAGS) $(RX_FOLD_CFLAGS) \
 	-mavx512f -mavx512bw -mavx512vl -mavx512dq -mf16c
+
+noinst_LTLIBRARIES += librx_mxfp8_avx2.la
+librx_kernels_la_LIBADD += librx_mxfp8_avx2.la
+
+librx_mxfp8_avx2_la_SOURCES = \
+	kernels/codec/mxfp8_avx2.c \
+	kernels/codec/mxfp8_isa.h \
+	kernels/host/vec.h
+librx_mxfp8_avx2_la_CPPFLAGS = $(AM_CPPFLAGS) -DRX_FOLD_AVX2
+librx_mxfp8_avx2_la_CFLAGS = $(librx_fold_avx2_la_CFLAGS)
 endif
 
 if HAVE_AARCH64

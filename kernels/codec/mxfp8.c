@@ -9,6 +9,10 @@
 
 static const struct rx_mx_table *const tables[RX_ISA_N] = {
 	[RX_ISA_SCALAR] = &rx_mx_portable,
+#if defined(__x86_64__)
+	[RX_ISA_AVX2] = &rx_mx_avx2,
+	[RX_ISA_AVX512] = &rx_mx_avx2,
+#endif
 };
 
 uint64_t rx_mx_scales(uint64_t count)

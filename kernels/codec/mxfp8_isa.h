@@ -11,5 +11,8 @@
 #include "mxfp8.h"
 
 extern const struct rx_mx_table rx_mx_portable;
+#if defined(__x86_64__)
+extern const struct rx_mx_table rx_mx_avx2;
+#endif
 
 #endif

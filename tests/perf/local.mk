@@ -2,12 +2,14 @@
 # Benchmarks: built and run by `make bench`, not by `make check`. bench.sh compiles the MPI side.
 
 bench_programs = \
+	tests/perf/bench_mxfp8 \
 	tests/perf/bench_reduce \
 	tests/perf/copy_bandwidth \
 	tests/perf/idle_sessions
 
 EXTRA_PROGRAMS += $(bench_programs)
 CLEANFILES += \
+	tests/perf/bench_mxfp8$(EXEEXT) \
 	tests/perf/bench_reduce$(EXEEXT) \
 	tests/perf/copy_bandwidth$(EXEEXT) \
 	tests/perf/idle_sessions$(EXEEXT)
@@ -18,6 +20,9 @@ EXTRA_DIST += \
 	tests/perf/mpi_coll.c \
 	tests/perf/plot.sh \
 	tests/perf/report.py
+
+tests_perf_bench_mxfp8_SOURCES = tests/perf/bench_mxfp8.c
+tests_perf_bench_mxfp8_LDADD = librx_kernels.la
 
 tests_perf_bench_reduce_SOURCES = tests/perf/bench_reduce.c
 tests_perf_bench_reduce_LDADD = librx_kernels.la

@@ -110,14 +110,21 @@ static void encode_and_compare(const void *src, uint32_t dtype, uint32_t n)
 	}
 }
 
+/* Alone, and in a block of which all else is zero: the fast paths take whole blocks only. */
 static void test_encode_every_16_bit_value(void **state)
 {
+	uint16_t block[RX_MX_BLOCK] = {0};
+
 	(void)state;
 	for (uint32_t bits = 0; bits < 65536; bits++) {
 		uint16_t value = (uint16_t)bits;
 
 		encode_and_compare(&value, RX_BFLOAT16, 1);
 		encode_and_compare(&value, RX_FLOAT16, 1);
+		block[bits % RX_MX_BLOCK] = value;
+		encode_and_compare(block, RX_BFLOAT16, RX_MX_BLOCK);
+		encode_and_compare(block, RX_FLOAT16, RX_MX_BLOCK);
+		block[bits % RX_MX_BLOCK] = 0;
 	}
 }
 
@@ -130,7 +137,7 @@ static void test_encode_random_blocks(void **state)
 	for (uint64_t block = 0; block < 20000; block++) {
 		int exponent = (int)(mx_random(1, block) % 278) - 149;
 		int spread = (int)(mx_random(2, block) % 24);
-		uint32_t n = 1 + (uint32_t)(mx_random(3, block) % RX_MX_BLOCK);
+		uint32_t n = block % 4 ? RX_MX_BLOCK : 1 + (uint32_t)(mx_random(3, block) % 32);
 
 		for (uint32_t i = 0; i < n; i++) {
 			uint64_t r = mx_random(4, block * RX_MX_BLOCK + i);
@@ -144,6 +151,58 @@ static void test_encode_random_blocks(void **state)
 	}
 }
 
+/* Where the scale changes, and a hair on both sides of that. */
+static void test_scale_boundaries(void **state)
+{
+	(void)state;
+	for (uint32_t exponent = 0; exponent < 256; exponent++) {
+		for (int hair = -1; hair <= 1; hair++) {
+			uint32_t block[RX_MX_BLOCK] = {0};
+
+			block[exponent % RX_MX_BLOCK] =
+				(exponent << 23 | 0x600000u) + (uint32_t)hair;
+			encode_and_compare(block, RX_FLOAT32, RX_MX_BLOCK);
+			encode_and_compare(block + exponent % RX_MX_BLOCK, RX_FLOAT32, 1);
+			block[(exponent + 1) % RX_MX_BLOCK] = 0xff800000u;
+			encode_and_compare(block, RX_FLOAT32, RX_MX_BLOCK);
+		}
+	}
+}
+
+/* Sums of every pair of decoded extremes, with accumulators that overflow with them. */
+static void test_add(void **state)
+{
+	static const uint32_t accs[] = {0, 0x80000000u, 1, 0x3f800001u, 0x7f7fffffu, 0xff7fffffu,
+		0x7f800000u, 0xff800000u, 0x7fc00000u, 0x7f000000u};
+	static const uint8_t scales[] = {0, 1, 100, 127, 200, 246, 247, 248, 250, 255};
+	const struct rx_mx_table *table = NULL;
+
+	(void)state;
+	for (size_t s = 0; s < RX_ARRAY_SIZE(scales) * RX_ARRAY_SIZE(accs); s++) {
+		uint8_t scale = scales[s % RX_ARRAY_SIZE(scales)];
+		uint32_t start = accs[s / RX_ARRAY_SIZE(scales)];
+
+		for_each_table(table)
+		{
+			for (unsigned first = 0; first < N_CODES; first += RX_MX_BLOCK) {
+				uint8_t elems[RX_MX_BLOCK];
+				float acc[RX_MX_BLOCK];
+
+				for (unsigned i = 0; i < RX_MX_BLOCK; i++) {
+					elems[i] = (uint8_t)(first + i);
+					memcpy(&acc[i], &start, sizeof(start));
+				}
+				table->decode_add(acc, elems, &scale, RX_MX_BLOCK, false);
+				for (unsigned i = 0; i < RX_MX_BLOCK; i++)
+					assert_int_equal(load(acc, RX_FLOAT32, i),
+						mx_ref_add(
+							start, (uint32_t)mx_ref_decode(RX_FLOAT32,
+								       elems[i], scale)));
+			}
+		}
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -151,6 +210,8 @@ int main(void)
 		cmocka_unit_test(test_decode_everything),
 		cmocka_unit_test(test_encode_every_16_bit_value),
 		cmocka_unit_test(test_encode_random_blocks),
+		cmocka_unit_test(test_scale_boundaries),
+		cmocka_unit_test(test_add),
 	};
 
 	return cmocka_run_group_tests_name("mxfp8", tests, NULL, NULL);
