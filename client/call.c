@@ -5,6 +5,7 @@
 #include "comm.h"
 #include "err.h"
 #include "group.h"
+#include "session.h"
 #include "vparts.h"
 #include "../kernels/precision.h"
 #include "../shm/rx_clock.h"
@@ -20,6 +21,10 @@ rcclx_result call_config(const char *function, const struct rcclx_comm *comm,
 
 	if (!comm)
 		return err_set(RCCLX_ERR_INVALID, "%s: comm is NULL", function);
+	/* Before a look at the control page, which a forked child has not. */
+	r = session_usable(comm->client);
+	if (r != RCCLX_OK)
+		return r;
 	*config_p = (struct rcclx_call_config)RCCLX_CALL_CONFIG_INIT;
 	r = args_config(given, config_p, sizeof(*config_p), CALL_CONFIG_NAME);
 	if (r != RCCLX_OK)
