@@ -27,7 +27,8 @@
  * Does it pay? Through the arena each byte is copied twice, and the second copy takes cache lines
  * that another core has just written: for 64 KiB that is some 6 us more than one copy needs. With
  * single copy the kernel looks up, pins and copies page by page, and what that takes depends on
- * the machine, mostly on its mitigations: 3 us more than a plain copy on some, 8 on others.
+ * the machine, mostly on its mitigations: 8 us more than a plain copy where it was measured to
+ * lose.
  */
 #define TRIAL_BYTES   RX_CHUNK_BYTES
 #define TRIAL_TRIES   16
