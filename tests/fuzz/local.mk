@@ -5,13 +5,13 @@
 
 EXTRA_DIST += tests/fuzz/corpus tests/fuzz/run.sh
 EXTRA_DIST += tests/fuzz/fuzz_conf.c tests/fuzz/fuzz_frame.c tests/fuzz/fuzz_msg.c \
-	tests/fuzz/fuzz_ring_sq.c tests/fuzz/fuzz_tuning.c
+	tests/fuzz/fuzz_mxfp8.c tests/fuzz/fuzz_ring_sq.c tests/fuzz/fuzz_tuning.c
 
 fuzz_programs =
 
 if ENABLE_FUZZ
 fuzz_programs += tests/fuzz/fuzz_conf tests/fuzz/fuzz_frame tests/fuzz/fuzz_msg \
-	tests/fuzz/fuzz_ring_sq tests/fuzz/fuzz_tuning
+	tests/fuzz/fuzz_mxfp8 tests/fuzz/fuzz_ring_sq tests/fuzz/fuzz_tuning
 noinst_PROGRAMS += $(fuzz_programs)
 
 fuzz_ldflags = $(AM_LDFLAGS) -fsanitize=fuzzer
@@ -24,6 +24,9 @@ tests_fuzz_fuzz_frame_LDADD = librx_proto.la librx_shm.la
 
 tests_fuzz_fuzz_msg_LDFLAGS = $(fuzz_ldflags)
 tests_fuzz_fuzz_msg_LDADD = librx_proto.la librx_shm.la
+
+tests_fuzz_fuzz_mxfp8_LDFLAGS = $(fuzz_ldflags)
+tests_fuzz_fuzz_mxfp8_LDADD = librx_kernels.la
 
 tests_fuzz_fuzz_ring_sq_LDFLAGS = $(fuzz_ldflags)
 tests_fuzz_fuzz_ring_sq_LDADD = librx_daemon.la

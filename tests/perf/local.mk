@@ -19,6 +19,7 @@ EXTRA_DIST += \
 	tests/perf/idle.sh \
 	tests/perf/mpi_coll.c \
 	tests/perf/plot.sh \
+	tests/perf/plot_mxfp8.sh \
 	tests/perf/report.py
 
 tests_perf_bench_mxfp8_SOURCES = tests/perf/bench_mxfp8.c

@@ -5,6 +5,9 @@ kernels_unit_tests = \
 	tests/unit/test_coll_types \
 	tests/unit/test_convert \
 	tests/unit/test_mxfp8 \
+	tests/unit/test_mxfp8_error \
+	tests/unit/test_mxfp8_shapes \
+	tests/unit/test_mxfp8_vectors \
 	tests/unit/test_reduce
 
 mxfp8_ref = tests/unit/mxfp8_ref.c tests/unit/mxfp8_ref.h
@@ -23,6 +26,19 @@ tests_unit_test_convert_LDADD = librx_oracle.la librx_kernels.la $(CMOCKA_LIBS) 
 tests_unit_test_mxfp8_SOURCES = tests/unit/test_mxfp8.c $(mxfp8_ref)
 tests_unit_test_mxfp8_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_test_mxfp8_LDADD = librx_oracle.la librx_kernels.la $(CMOCKA_LIBS) -lm
+
+tests_unit_test_mxfp8_error_SOURCES = tests/unit/test_mxfp8_error.c $(mxfp8_ref)
+tests_unit_test_mxfp8_error_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_test_mxfp8_error_LDADD = librx_oracle.la librx_kernels.la $(CMOCKA_LIBS) -lm
+
+tests_unit_test_mxfp8_shapes_SOURCES = tests/unit/test_mxfp8_shapes.c $(mxfp8_ref)
+tests_unit_test_mxfp8_shapes_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_test_mxfp8_shapes_LDADD = librx_oracle.la librx_kernels.la $(CMOCKA_LIBS) -lm
+
+tests_unit_test_mxfp8_vectors_SOURCES = tests/unit/test_mxfp8_vectors.c
+tests_unit_test_mxfp8_vectors_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_test_mxfp8_vectors_LDADD = librx_kernels.la $(CMOCKA_LIBS)
+EXTRA_DIST += tests/unit/mxfp8_vectors.py tests/unit/mxfp8_vectors.txt
 
 tests_unit_test_reduce_SOURCES = tests/unit/test_reduce.c
 tests_unit_test_reduce_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
