@@ -82,3 +82,5 @@ endif
 if !HAVE_X86
 librx_kernels_la_LIBADD += -lm
 endif
+
+include kernels/gpu/local.mk

@@ -188,13 +188,18 @@ struct rx_gpu_map_info {
 	uint64_t bytes;   /* of all pieces together */
 	uint64_t base;    /* where the owner sees it */
 	uint64_t owner;
-	uint32_t verdict; /* enum rx_gpu_verdict */
+	uint32_t verdict; /* enum rx_gpu_verdict; RX_GPU_PROVEN: all pieces are */
 	uint32_t why;     /* enum rx_gpu_why_copied, while the verdict is not RX_GPU_PROVEN */
 	uint32_t n_refs;
 	uint32_t alive; /* 0: the owner freed it; may not be used for anything new */
 };
 
 /* ---- running ---- */
+
+enum rx_gpu_alloc_flags {
+	/* Words that kernels of several devices synchronise with: never in one device's cache. */
+	RX_GPU_ALLOC_WORDS = 1 << 0,
+};
 
 struct rx_gpu_launch {
 	const char *kernel; /* a name of kernels/device/device_abi.h */
@@ -371,20 +376,22 @@ struct rx_backend_v1 {
 
 	/**
 	 * alloc() - device memory of our own, can be exported; cleared
+	 * @flags: enum rx_gpu_alloc_flags
 	 *
+	 * Blocks until it is cleared.
 	 * free() blocks until the device is idle: not while others work.
 	 */
-	int (*alloc)(struct rx_gpu_device *device, uint64_t bytes, uint64_t *address_p,
-		struct rx_gpu_error *error);
+	int (*alloc)(struct rx_gpu_device *device, uint64_t bytes, uint32_t flags,
+		uint64_t *address_p, struct rx_gpu_error *error);
 	void (*free)(struct rx_gpu_device *device, uint64_t address);
 
 	/**
 	 * scratch_get() - part of the device's pool, for one operation; 256-byte aligned
 	 * scratch_put() - when the operation that used it is done
 	 *
-	 * The pool grows to config->scratch_bytes and stays. Return: RX_GPU_BUSY when the rest of
-	 * the pool is in use: try when something was put back; RX_GPU_E_LIMIT: larger than the
-	 * pool.
+	 * The pool has config->scratch_bytes, is made when it is first needed and stays. Return:
+	 * RX_GPU_BUSY when the rest of the pool is in use: try when something was put back;
+	 * RX_GPU_E_LIMIT: larger than the pool.
 	 */
 	int (*scratch_get)(struct rx_gpu_device *device, uint64_t bytes, uint64_t *address_p,
 		struct rx_gpu_error *error);
@@ -397,7 +404,8 @@ struct rx_backend_v1 {
 	 * @fds:     @n descriptors, not consumed
 	 *
 	 * An allocation that is mapped already is found again by its identity. One that overlaps
-	 * mappings of the same owner replaces them: they were freed. A new mapping is not proven.
+	 * pieces of the same owner in another way replaces those mappings: they were freed. A new
+	 * mapping is not proven. The mapping may be larger than what was asked for.
 	 * Return: 0 with a reference; RX_GPU_E_UNSUPPORTED, _LIMIT, _FAILED: copy instead.
 	 */
 	int (*import)(struct rx_gpu_device *device, uint64_t owner,
@@ -406,23 +414,26 @@ struct rx_backend_v1 {
 
 	/**
 	 * prove() - compare the owner's rows with ours
+	 * @base:  of the allocation or piece that sample() was called for; each piece of virtual
+	 *         memory is proven for itself
 	 * @rows:  RX_GPU_SAMPLE_BYTES, as the owner's sample() gave them for this @sample
 	 * @flags: enum rx_gpu_prove_flags
 	 *
 	 * Blocks: for one small copy in a stream of its own.
 	 * A mapping that is proven stays so when the contents do not distinguish, and becomes
 	 * RX_GPU_WRONG when stable contents differ; RX_GPU_WRONG stays.
-	 * Return: 0 with the verdict, or RX_GPU_E_GONE, _INVALID, _DEVICE.
+	 * Return: 0 with the piece's verdict, or RX_GPU_E_GONE, _INVALID, _DEVICE; RX_GPU_BUSY when
+	 * the device did not come to it for a second: nothing was decided.
 	 */
-	int (*prove)(struct rx_gpu_map *map, const struct rx_gpu_sample *sample, const void *rows,
-		uint32_t flags, uint32_t *verdict_p, struct rx_gpu_error *error);
+	int (*prove)(struct rx_gpu_map *map, uint64_t base, const struct rx_gpu_sample *sample,
+		const void *rows, uint32_t flags, uint32_t *verdict_p, struct rx_gpu_error *error);
 
 	/**
-	 * map_address() - where the device sees [@offset, @offset + @bytes) of the allocation
+	 * map_address() - where the device sees what the owner has at [@theirs, @theirs + @bytes)
 	 *
 	 * Return: RX_GPU_E_UNPROVEN (counted, with the reason), RX_GPU_E_GONE, RX_GPU_E_INVALID.
 	 */
-	int (*map_address)(struct rx_gpu_map *map, uint64_t offset, uint64_t bytes,
+	int (*map_address)(struct rx_gpu_map *map, uint64_t theirs, uint64_t bytes,
 		uint64_t *address_p, struct rx_gpu_error *error);
 
 	/** map_info() - what is known of @map */

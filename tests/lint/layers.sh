@@ -37,7 +37,7 @@ while IFS= read -r header; do
 	kernels/host/fold*.h | kernels/host/vec*.h) continue ;;
 	esac
 	# shellcheck disable=SC2086 # CC may have options
-	$cc -std=gnu17 -D_GNU_SOURCE -I"$builddir" -I"$srcdir/client" -fsyntax-only -x c "$header" -Wall -Werror || bad=1
+	$cc -std=gnu17 -D_GNU_SOURCE -DRX_GPU_HIP -I"$builddir" -I"$srcdir/client" -fsyntax-only -x c "$header" -Wall -Werror || bad=1
 done < <(find shm proto kernels client daemon -name '*.h' ! -name '*.pb-c.h' | sort)
 
 if command -v g++ >/dev/null; then

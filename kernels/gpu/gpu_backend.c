@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: MIT */
+/* The one symbol of the plugin. */
+#include "gpu_impl.h"
+
+extern const struct rx_backend_v1 rcclx_backend_v1;
+
+__attribute__((visibility("default"))) const struct rx_backend_v1 rcclx_backend_v1 = {
+	.size = sizeof(struct rx_backend_v1),
+	.abi = RX_BACKEND_ABI,
+	.name = GPU_NAME,
+	.open = gpu_open,
+	.close = gpu_close,
+	.device_count = gpu_device_count,
+	.device_info = gpu_device_info,
+	.peer = gpu_peer,
+	.describe = gpu_describe,
+	.export_memory = gpu_export,
+	.sample = gpu_sample,
+	.sample_fill = gpu_sample_fill,
+	.host_register = gpu_host_register,
+	.host_unregister = gpu_host_unregister,
+	.stream_write = gpu_stream_write,
+	.stream_wait = gpu_stream_wait,
+	.capture = gpu_capture,
+	.device_open = gpu_device_open,
+	.device_close = gpu_device_close,
+	.device_state = gpu_device_state,
+	.device_stats = gpu_device_stats,
+	.device_reap = gpu_device_reap,
+	.stream_open = gpu_stream_open,
+	.stream_close = gpu_stream_close,
+	.stream_query = gpu_stream_query,
+	.alloc = gpu_alloc,
+	.free = gpu_free,
+	.scratch_get = gpu_scratch_get,
+	.scratch_put = gpu_scratch_put,
+	.import = gpu_import,
+	.prove = gpu_prove,
+	.map_address = gpu_map_address,
+	.map_info = gpu_map_info,
+	.map_release = gpu_map_release,
+	.owner_freed = gpu_owner_freed,
+	.owner_gone = gpu_owner_gone,
+	.count_copied = gpu_count_copied,
+	.copy = gpu_run_copy,
+	.launch = gpu_launch,
+	.signal = gpu_signal,
+};

@@ -1,0 +1,773 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The GPU backends on the test double: this process is the daemon, a child is the owner of memory.
+ * Everything once with the HIP plugin and once with the CUDA plugin.
+ */
+#include "../../kernels/rx_backend.h"
+#include "../../kernels/device/device_abi.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+#define PIECE_BYTES  (64u << 10)
+#define WAIT_TURNS   5000 /* of a millisecond */
+#define OWNER_NUMBER 7u
+
+static const char *flavour; /* "hip", "cuda" */
+static const struct rx_backend_v1 *ops;
+static char emu_path[512];
+static char code_path[64];
+static struct rx_gpu *gpu;
+static struct rx_gpu_device *device;
+
+static void load(void)
+{
+	const char *build = getenv("RCCLX_BUILDDIR") ? getenv("RCCLX_BUILDDIR") : ".";
+	char path[512];
+	void *plugin = NULL;
+
+	(void)snprintf(path, sizeof(path), "%s/.libs/rcclx_backend_%s.so", build, flavour);
+	(void)snprintf(emu_path, sizeof(emu_path), "%s/.libs/gpu_emu_%s.so", build, flavour);
+	plugin = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+	if (!plugin)
+		fail_msg("%s", dlerror());
+	ops = dlsym(plugin, RX_BACKEND_SYMBOL);
+	assert_non_null(ops);
+}
+
+static struct rx_gpu_config config(void)
+{
+	return (struct rx_gpu_config){.size = sizeof(struct rx_gpu_config),
+		.library = emu_path,
+		.code_file = code_path,
+		.scratch_bytes = 1 << 20,
+		.max_maps = 3};
+}
+
+static int set_up(void **state)
+{
+	struct rx_gpu_config mine = config();
+	struct rx_gpu_error error = {0};
+
+	(void)state;
+	assert_int_equal(ops->open(&mine, &gpu, &error), RX_GPU_OK);
+	assert_int_equal(ops->device_open(gpu, 0, &device, &error), RX_GPU_OK);
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	int result = RX_GPU_BUSY;
+
+	(void)state;
+	for (int i = 0; i < WAIT_TURNS && result == RX_GPU_BUSY; i++) {
+		result = ops->device_close(device);
+		if (result == RX_GPU_BUSY)
+			(void)usleep(1000);
+	}
+	assert_int_equal(result, RX_GPU_OK);
+	ops->close(gpu);
+	(void)unsetenv("RX_GPU_EMU");
+	return 0;
+}
+
+static void wait_idle(void *stream)
+{
+	int result = RX_GPU_BUSY;
+
+	for (int i = 0; i < WAIT_TURNS && result == RX_GPU_BUSY; i++) {
+		result = ops->stream_query(device, stream, NULL);
+		if (result == RX_GPU_BUSY)
+			(void)usleep(1000);
+	}
+	assert_int_equal(result, RX_GPU_OK);
+}
+
+/* ---- the owner ---- */
+
+enum contents { RANDOM_BYTES, ZEROS, SAME_BYTES };
+
+struct wish {
+	bool virtual;
+	uint32_t n_pieces;
+	enum contents contents;
+	bool fill; /* mark the memory instead of reading what is there */
+	uint64_t seed;
+};
+
+struct answer {
+	int result;
+	uint32_t n;
+	struct rx_gpu_export exports[4];
+	uint8_t rows[4][RX_GPU_SAMPLE_BYTES];
+};
+
+struct owner {
+	pid_t pid;
+	int sock;
+};
+
+static struct rx_gpu_sample sample_of(uint64_t seed)
+{
+	return (struct rx_gpu_sample){.offset = 0, .bytes = PIECE_BYTES, .seed = seed};
+}
+
+static uint64_t make_memory(void *emu, const struct wish *wish)
+{
+	int (*plain)(uint64_t *, size_t) = NULL;
+	int (*piece)(uint64_t *, size_t) = NULL;
+	uint64_t address = 0;
+
+	*(void **)&plain = dlsym(emu, strcmp(flavour, "hip") == 0 ? "hipMalloc" : "cuMemAlloc_v2");
+	*(void **)&piece = dlsym(emu, "emu_virtual_alloc");
+	if (!wish->virtual) {
+		(void)plain(&address, PIECE_BYTES);
+		return address;
+	}
+	/* New mappings lie below older ones, one after the other. */
+	for (uint32_t i = 0; i < wish->n_pieces; i++)
+		(void)piece(&address, PIECE_BYTES);
+	return address;
+}
+
+static void put_contents(uint64_t address, const struct wish *wish)
+{
+	unsigned char *bytes = (unsigned char *)(uintptr_t)address;
+	uint32_t x = wish->contents == SAME_BYTES ? 12345u : (uint32_t)getpid() * 2654435761u;
+
+	for (uint32_t i = 0; i < wish->n_pieces * PIECE_BYTES; i++) {
+		x = x * 1664525u + 1013904223u;
+		bytes[i] = wish->contents == ZEROS ? 0 : (unsigned char)(x >> 24);
+	}
+}
+
+static void send_answer(int sock, const struct answer *answer, const int *fds)
+{
+	char control[CMSG_SPACE(4 * sizeof(int))] = {0};
+	struct iovec iov = {(void *)answer, sizeof(*answer)};
+	struct msghdr msg = {.msg_iov = &iov, .msg_iovlen = 1};
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < answer->n; i++)
+		n += fds[i] >= 0;
+	if (n > 0) {
+		struct cmsghdr *header = NULL;
+
+		msg.msg_control = control;
+		msg.msg_controllen = CMSG_SPACE(n * sizeof(int));
+		header = CMSG_FIRSTHDR(&msg);
+		header->cmsg_level = SOL_SOCKET;
+		header->cmsg_type = SCM_RIGHTS;
+		header->cmsg_len = CMSG_LEN(n * sizeof(int));
+		memcpy(CMSG_DATA(header), fds, n * sizeof(int));
+	}
+	(void)sendmsg(sock, &msg, 0);
+}
+
+/* A process of its own: opens its own runtime, serves wishes until the socket closes. */
+static void own(int sock)
+{
+	struct rx_gpu_config mine = config();
+	struct rx_gpu *my_gpu = NULL;
+	void *emu = dlopen(emu_path, RTLD_NOW);
+	struct wish wish;
+	static struct answer answer;
+	int fds[4] = {-1, -1, -1, -1};
+
+	mine.flags = RX_GPU_LOADED_ONLY;
+	if (ops->open(&mine, &my_gpu, NULL) != RX_GPU_OK)
+		_exit(2);
+	while (read(sock, &wish, sizeof(wish)) == sizeof(wish)) {
+		uint64_t address = make_memory(emu, &wish);
+		struct rx_gpu_sample sample = sample_of(wish.seed);
+
+		put_contents(address, &wish);
+		memset(&answer, 0, sizeof(answer));
+		answer.result = ops->export_memory(my_gpu, address, wish.n_pieces * PIECE_BYTES,
+			answer.exports, fds, 4, &answer.n, NULL);
+		for (uint32_t i = 0; i < answer.n && answer.result == RX_GPU_OK; i++) {
+			uint64_t base = answer.exports[i].memory.base;
+
+			if (wish.fill)
+				answer.result = ops->sample_fill(my_gpu, base, &sample, NULL);
+			if (answer.result == RX_GPU_OK)
+				answer.result = ops->sample(
+					my_gpu, base, &sample, NULL, answer.rows[i], NULL);
+		}
+		send_answer(sock, &answer, fds);
+		for (uint32_t i = 0; i < answer.n; i++)
+			(void)close(fds[i]);
+	}
+	_exit(0);
+}
+
+static struct owner start_owner(void)
+{
+	int pair[2];
+	struct owner owner = {0};
+
+	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair), 0);
+	owner.pid = fork();
+	assert_true(owner.pid >= 0);
+	if (owner.pid == 0) {
+		(void)close(pair[0]);
+		(void)unsetenv("RX_GPU_EMU");
+		own(pair[1]);
+	}
+	(void)close(pair[1]);
+	owner.sock = pair[0];
+	return owner;
+}
+
+static void stop_owner(struct owner *owner, int signal_number)
+{
+	int status = 0;
+
+	if (signal_number)
+		(void)kill(owner->pid, signal_number);
+	(void)close(owner->sock);
+	assert_int_equal(waitpid(owner->pid, &status, 0), owner->pid);
+	if (!signal_number)
+		assert_int_equal(status, 0);
+}
+
+/* @answer and @fds have what the owner made. */
+static void ask(struct owner *owner, const struct wish *wish, struct answer *answer, int *fds)
+{
+	char control[CMSG_SPACE(4 * sizeof(int))] = {0};
+	struct iovec iov = {answer, sizeof(*answer)};
+	struct msghdr msg = {.msg_iov = &iov,
+		.msg_iovlen = 1,
+		.msg_control = control,
+		.msg_controllen = sizeof(control)};
+	struct cmsghdr *header = NULL;
+
+	for (int i = 0; i < 4; i++)
+		fds[i] = -1;
+	assert_int_equal(write(owner->sock, wish, sizeof(*wish)), sizeof(*wish));
+	assert_int_equal(recvmsg(owner->sock, &msg, MSG_CMSG_CLOEXEC), sizeof(*answer));
+	header = CMSG_FIRSTHDR(&msg);
+	if (header)
+		memcpy(fds, CMSG_DATA(header), header->cmsg_len - CMSG_LEN(0));
+	assert_int_equal(answer->result, RX_GPU_OK);
+	assert_int_equal(answer->n, wish->n_pieces);
+}
+
+static void close_fds(int *fds)
+{
+	for (int i = 0; i < 4; i++) {
+		if (fds[i] >= 0)
+			(void)close(fds[i]);
+	}
+}
+
+static struct rx_gpu_map *import(const struct answer *answer, const int *fds)
+{
+	struct rx_gpu_map *map = NULL;
+	struct rx_gpu_error error = {0};
+
+	if (ops->import(device, OWNER_NUMBER, answer->exports, fds, answer->n, &map, &error) !=
+		RX_GPU_OK)
+		fail_msg("%s", error.text);
+	return map;
+}
+
+static uint32_t prove(
+	struct rx_gpu_map *map, const struct answer *answer, uint32_t piece, uint32_t flags)
+{
+	struct rx_gpu_sample sample = sample_of(3);
+	struct rx_gpu_error error = {0};
+	uint32_t verdict = RX_GPU_VERDICT_N;
+
+	if (ops->prove(map, answer->exports[piece].memory.base, &sample, answer->rows[piece], flags,
+		    &verdict, &error) != RX_GPU_OK)
+		fail_msg("%s", error.text);
+	return verdict;
+}
+
+/* ---- the tests ---- */
+
+static void devices_are_described(void **state)
+{
+	struct rx_gpu_device_info info;
+	struct rx_gpu_peer peer;
+	struct rx_gpu_error error = {0};
+
+	(void)state;
+	assert_int_equal(ops->size, sizeof(struct rx_backend_v1));
+	assert_int_equal(ops->abi, RX_BACKEND_ABI);
+	assert_string_equal(ops->name, flavour);
+	assert_int_equal(ops->device_count(gpu), 8);
+	assert_int_equal(ops->device_info(gpu, 7, &info, &error), RX_GPU_OK);
+	assert_string_equal(info.name, "test double 7");
+	assert_string_equal(info.arch, strcmp(flavour, "hip") == 0 ? "gfx942" : "sm_91");
+	assert_string_equal(info.pci, "0000:08:00.0");
+	assert_int_equal(ops->device_info(gpu, 8, &info, &error), RX_GPU_E_INVALID);
+	assert_int_equal(ops->peer(gpu, 0, 7, &peer, &error), RX_GPU_OK);
+	assert_int_equal(peer.access, 1);
+	assert_int_equal(peer.atomics, 1);
+	assert_int_equal(ops->device_info(gpu, 0, &info, &error), RX_GPU_OK);
+	assert_true(info.caps & RX_GPU_CAP_CAPTURE_MEM);
+}
+
+static void absence_has_a_reason(void **state)
+{
+	struct rx_gpu_config mine = config();
+	struct rx_gpu *none = NULL;
+	struct rx_gpu_error error = {0};
+	char dir[] = "/tmp/rx-gpu-XXXXXX";
+	char node[128];
+	const char *name = strcmp(flavour, "hip") == 0 ? "kfd" : "nvidiactl";
+	int fd = -1;
+
+	(void)state;
+	mine.library = "/nonexistent/runtime.so";
+	assert_int_equal(ops->open(&mine, &none, &error), RX_GPU_E_ABSENT);
+	assert_non_null(strstr(error.text, "/nonexistent/runtime.so"));
+	mine.library = emu_path;
+	(void)setenv("RX_GPU_EMU", "no-device", 1);
+	assert_non_null(mkdtemp(dir));
+	mine.dev_dir = dir;
+	assert_int_equal(ops->open(&mine, &none, &error), RX_GPU_E_ABSENT);
+	assert_non_null(strstr(error.text, name));
+	(void)snprintf(node, sizeof(node), "%s/%s", dir, name);
+	fd = open(node, O_CREAT | O_RDWR, 0600);
+	assert_true(fd >= 0);
+	(void)close(fd);
+	assert_int_equal(ops->open(&mine, &none, &error), RX_GPU_E_ABSENT);
+	assert_non_null(strstr(error.text, "VISIBLE_DEVICES"));
+	if (geteuid() == 0) { /* only root can become somebody who may not */
+		assert_int_equal(chmod(dir, 0755), 0);
+		assert_int_equal(seteuid(65534), 0);
+		assert_int_equal(ops->open(&mine, &none, &error), RX_GPU_E_PERMISSION);
+		assert_int_equal(seteuid(0), 0);
+		assert_non_null(strstr(error.text, node));
+		assert_non_null(strstr(error.text, "mode 0600"));
+		assert_non_null(strstr(error.text, "usermod -aG root"));
+	}
+	(void)unlink(node);
+	(void)rmdir(dir);
+}
+
+/* What the plain and the virtual kind have in common. */
+static void share(bool virtual, uint32_t n_pieces)
+{
+	struct owner owner = start_owner();
+	struct answer answer;
+	int fds[4];
+	struct rx_gpu_map *map = NULL;
+	struct rx_gpu_map *again = NULL;
+	struct rx_gpu_stats stats;
+	struct rx_gpu_map_info info;
+	uint64_t address = 0;
+	uint8_t *bytes = NULL;
+
+	ask(&owner, &(struct wish){virtual, n_pieces, RANDOM_BYTES, .seed = 3}, &answer, fds);
+	map = import(&answer, fds);
+	again = import(&answer, fds);
+	assert_ptr_equal(map, again);
+	assert_int_equal(ops->map_address(map, answer.exports[0].memory.base, 16, &address, NULL),
+		RX_GPU_E_UNPROVEN);
+	for (uint32_t i = 0; i < answer.n; i++)
+		assert_int_equal(prove(map, &answer, i, RX_GPU_PROVE_STABLE), RX_GPU_PROVEN);
+	assert_int_equal(ops->map_address(map, answer.exports[0].memory.base,
+				 n_pieces * PIECE_BYTES, &address, NULL),
+		RX_GPU_OK);
+	/* It is the owner's memory: the double's addresses are ours to read. */
+	bytes = (uint8_t *)(uintptr_t)address;
+	for (uint32_t i = 0; i < n_pieces; i++) {
+		uint64_t first = 0;
+		uint64_t pitch = 0;
+		uint64_t width = 0;
+		struct rx_gpu_sample sample = sample_of(3);
+
+		(void)rx_gpu_sample_rows(&sample, &first, &pitch, &width);
+		assert_memory_equal(bytes + i * PIECE_BYTES + first, answer.rows[i], width);
+	}
+	assert_int_equal(ops->map_address(map, answer.exports[0].memory.base,
+				 n_pieces * PIECE_BYTES + 1, &address, NULL),
+		RX_GPU_E_INVALID);
+	ops->map_info(map, &info);
+	assert_int_equal(info.verdict, RX_GPU_PROVEN);
+	assert_int_equal(info.n_refs, 2);
+	ops->device_stats(device, &stats);
+	assert_int_equal(stats.n_imports, 1);
+	assert_int_equal(stats.n_cache_hits, 1);
+	assert_int_equal(stats.mapped_bytes, n_pieces * PIECE_BYTES);
+	assert_int_equal(stats.n_copied[RX_GPU_WHY_CONSTANT], 1);
+	stop_owner(&owner, SIGKILL);
+	ops->owner_gone(device, OWNER_NUMBER);
+	assert_int_equal(ops->map_address(map, answer.exports[0].memory.base, 16, &address, NULL),
+		RX_GPU_E_GONE);
+	ops->map_release(map);
+	ops->map_release(again);
+	assert_int_equal(ops->device_reap(device), 0);
+	ops->device_stats(device, &stats);
+	assert_int_equal(stats.n_maps, 0);
+	assert_int_equal(stats.mapped_bytes, 0);
+	close_fds(fds);
+}
+
+static void plain_memory_is_shared(void **state)
+{
+	(void)state;
+	share(false, 1);
+}
+
+static void virtual_memory_is_shared(void **state)
+{
+	(void)state;
+	share(true, 1);
+}
+
+static void zeros_prove_nothing(void **state)
+{
+	struct owner owner = start_owner();
+	struct answer answer;
+	int fds[4];
+	struct rx_gpu_map *map = NULL;
+	struct rx_gpu_map_info info;
+
+	(void)state;
+	/* Right or wrong memory, both are zeros: the mapping must not be used. */
+	(void)setenv("RX_GPU_EMU", "import-wrong", 1);
+	ask(&owner, &(struct wish){false, 1, ZEROS, .seed = 3}, &answer, fds);
+	map = import(&answer, fds);
+	assert_int_equal(prove(map, &answer, 0, RX_GPU_PROVE_STABLE), RX_GPU_OPEN);
+	ops->map_info(map, &info);
+	assert_int_equal(info.why, RX_GPU_WHY_CONSTANT);
+	ops->map_release(map);
+	/* Marked with random bytes, it is found out. */
+	ask(&owner, &(struct wish){false, 1, ZEROS, true, .seed = 3}, &answer, fds);
+	map = import(&answer, fds);
+	assert_int_equal(prove(map, &answer, 0, RX_GPU_PROVE_NONCE), RX_GPU_WRONG);
+	ops->map_release(map);
+	(void)unsetenv("RX_GPU_EMU");
+	ask(&owner, &(struct wish){false, 1, ZEROS, true, .seed = 3}, &answer, fds);
+	map = import(&answer, fds);
+	assert_int_equal(prove(map, &answer, 0, RX_GPU_PROVE_NONCE), RX_GPU_PROVEN);
+	ops->map_release(map);
+	stop_owner(&owner, 0);
+}
+
+static void wrong_memory_is_found_out(void **state)
+{
+	struct owner owner = start_owner();
+	struct answer answer;
+	int fds[4];
+	struct rx_gpu_map *map = NULL;
+	uint64_t address = 0;
+
+	(void)state;
+	(void)setenv("RX_GPU_EMU", "import-wrong", 1);
+	for (int virtual = 0; virtual < 2; virtual ++) {
+		ask(&owner, &(struct wish){virtual, 1, RANDOM_BYTES, .seed = 3}, &answer, fds);
+		map = import(&answer, fds);
+		assert_int_equal(prove(map, &answer, 0, 0), RX_GPU_OPEN);
+		assert_int_equal(prove(map, &answer, 0, RX_GPU_PROVE_STABLE), RX_GPU_WRONG);
+		assert_int_equal(
+			ops->map_address(map, answer.exports[0].memory.base, 16, &address, NULL),
+			RX_GPU_E_UNPROVEN);
+		ops->map_release(map);
+		close_fds(fds);
+	}
+	stop_owner(&owner, 0);
+}
+
+static void replicas_prove_nothing(void **state)
+{
+	struct owner owner = start_owner();
+	struct answer first;
+	struct answer second;
+	int fds[4];
+	struct rx_gpu_map *a = NULL;
+	struct rx_gpu_map *b = NULL;
+	struct rx_gpu_map_info info;
+
+	(void)state;
+	ask(&owner, &(struct wish){false, 1, SAME_BYTES, .seed = 3}, &first, fds);
+	a = import(&first, fds);
+	assert_int_equal(prove(a, &first, 0, RX_GPU_PROVE_STABLE), RX_GPU_PROVEN);
+	/* The runtime shows the first allocation again, and the second holds the same bytes. */
+	(void)setenv("RX_GPU_EMU", "import-previous", 1);
+	ask(&owner, &(struct wish){false, 1, SAME_BYTES, .seed = 3}, &second, fds);
+	b = import(&second, fds);
+	assert_ptr_not_equal(a, b);
+	assert_int_equal(prove(b, &second, 0, RX_GPU_PROVE_STABLE), RX_GPU_OPEN);
+	ops->map_info(b, &info);
+	assert_int_equal(info.why, RX_GPU_WHY_REPLICA);
+	ops->map_release(a);
+	ops->map_release(b);
+	stop_owner(&owner, 0);
+}
+
+static void refusals_and_lies(void **state)
+{
+	struct owner owner = start_owner();
+	struct answer answer;
+	int fds[4];
+	struct rx_gpu_map *map = NULL;
+	struct rx_gpu_error error = {0};
+
+	(void)state;
+	ask(&owner, &(struct wish){true, 1, RANDOM_BYTES, .seed = 3}, &answer, fds);
+	(void)setenv("RX_GPU_EMU", "import-fails", 1);
+	assert_true(
+		ops->import(device, 1, answer.exports, fds, 1, &map, &error) >= RX_GPU_E_ABSENT);
+	(void)unsetenv("RX_GPU_EMU");
+	answer.exports[0].memory.bytes *= 2;
+	assert_true(
+		ops->import(device, 1, answer.exports, fds, 1, &map, &error) >= RX_GPU_E_ABSENT);
+	answer.exports[0].memory.bytes = UINT64_MAX;
+	assert_int_equal(
+		ops->import(device, 1, answer.exports, fds, 1, &map, &error), RX_GPU_E_INVALID);
+	answer.exports[0].memory.bytes = PIECE_BYTES;
+	answer.exports[0].memory.uuid[0] ^= 1;
+	assert_int_equal(
+		ops->import(device, 1, answer.exports, fds, 1, &map, &error), RX_GPU_E_INVALID);
+	close_fds(fds);
+	ask(&owner, &(struct wish){false, 1, RANDOM_BYTES, .seed = 3}, &answer, fds);
+	answer.exports[0].memory.bytes *= 2;
+	assert_int_equal(
+		ops->import(device, 1, answer.exports, fds, 1, &map, &error), RX_GPU_E_INVALID);
+	stop_owner(&owner, 0);
+}
+
+static void the_cache_is_bounded(void **state)
+{
+	struct owner owner = start_owner();
+	struct answer answer;
+	int fds[4];
+	struct rx_gpu_map *maps[3];
+	struct rx_gpu_map *map = NULL;
+	struct rx_gpu_stats stats;
+
+	(void)state;
+	for (int i = 0; i < 3; i++) {
+		ask(&owner, &(struct wish){false, 1, RANDOM_BYTES, .seed = 3}, &answer, fds);
+		maps[i] = import(&answer, fds);
+	}
+	ask(&owner, &(struct wish){false, 1, RANDOM_BYTES, .seed = 3}, &answer, fds);
+	assert_int_equal(ops->import(device, OWNER_NUMBER, answer.exports, fds, 1, &map, NULL),
+		RX_GPU_E_LIMIT);
+	ops->map_release(maps[1]);
+	map = import(&answer, fds); /* in the place of the one that nobody uses */
+	ops->device_stats(device, &stats);
+	assert_int_equal(stats.n_maps, 3);
+	ops->map_release(maps[0]);
+	ops->map_release(maps[2]);
+	ops->map_release(map);
+	stop_owner(&owner, 0);
+}
+
+static void used_memory_is_unmapped_later(void **state)
+{
+	struct owner owner = start_owner();
+	struct answer answer;
+	int fds[4];
+	_Atomic uint64_t *words =
+		mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	uint64_t address = 0;
+	void *stream = NULL;
+	struct rx_gpu_map *map = NULL;
+	struct rx_dev_words args = {0};
+	struct rx_gpu_launch launch = {.kernel = "emu_stuck",
+		.args = &args,
+		.args_bytes = sizeof(args),
+		.n_blocks = 1,
+		.n_threads = 1};
+
+	(void)state;
+	assert_int_equal(ops->host_register(gpu, words, 4096, &address, NULL), RX_GPU_OK);
+	assert_int_equal(ops->stream_open(device, true, &stream, NULL), RX_GPU_OK);
+	ask(&owner, &(struct wish){false, 1, RANDOM_BYTES, .seed = 3}, &answer, fds);
+	map = import(&answer, fds);
+	args.wait = (uint64_t *)words;
+	assert_int_equal(ops->launch(device, stream, &launch, NULL), RX_GPU_OK);
+	assert_int_equal(ops->signal(device, stream, address + 8, 42, NULL), RX_GPU_OK);
+	assert_int_equal(ops->stream_query(device, stream, NULL), RX_GPU_BUSY);
+	ops->map_release(map);
+	ops->owner_freed(device, OWNER_NUMBER, answer.exports[0].memory.base);
+	assert_int_equal(ops->device_reap(device), 1);
+	assert_int_equal(ops->device_close(device), RX_GPU_BUSY);
+	ops->stream_close(device, stream);
+	assert_int_equal(ops->device_reap(device), 2);
+	assert_int_equal(words[1], 0);
+	words[0] = 1;
+	for (int i = 0; i < WAIT_TURNS && ops->device_reap(device) > 0; i++)
+		(void)usleep(1000);
+	assert_int_equal(ops->device_reap(device), 0);
+	assert_int_equal(words[1], 42);
+	assert_int_equal(ops->host_unregister(gpu, words, NULL), RX_GPU_OK);
+	(void)munmap((void *)words, 4096);
+	stop_owner(&owner, 0);
+}
+
+static void streams_write_and_wait(void **state)
+{
+	_Atomic uint64_t *words =
+		mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	uint64_t at = 0;
+	void *stream = NULL;
+
+	(void)state;
+	assert_int_equal(ops->host_register(gpu, words, 4096, &at, NULL), RX_GPU_OK);
+	assert_int_equal(ops->host_register(gpu, words, 100, &at, NULL), RX_GPU_E_INVALID);
+	assert_int_equal(ops->stream_open(device, false, &stream, NULL), RX_GPU_OK);
+	assert_int_equal(ops->stream_write(gpu, stream, at, 5, NULL), RX_GPU_OK);
+	assert_int_equal(ops->stream_wait(gpu, stream, at + 8, 7, RX_GPU_WAIT_EQ, NULL), RX_GPU_OK);
+	assert_int_equal(ops->stream_write(gpu, stream, at + 16, 9, NULL), RX_GPU_OK);
+	for (int i = 0; i < WAIT_TURNS && words[0] != 5; i++)
+		(void)usleep(1000);
+	assert_int_equal(words[0], 5);
+	assert_int_equal(words[2], 0);
+	words[1] = 7;
+	wait_idle(stream);
+	assert_int_equal(words[2], 9);
+	assert_int_equal(ops->stream_write(gpu, stream, at + 4, 5, NULL), RX_GPU_E_INVALID);
+	ops->stream_close(device, stream);
+	assert_int_equal(ops->host_unregister(gpu, words, NULL), RX_GPU_OK);
+	(void)munmap((void *)words, 4096);
+}
+
+static void capture_that_does_not_record_is_noticed(void **state)
+{
+	struct rx_gpu_device *other = NULL;
+	struct rx_gpu_device_info info;
+
+	(void)state;
+	(void)setenv("RX_GPU_EMU", "no-capture", 1);
+	assert_int_equal(ops->device_open(gpu, 1, &other, NULL), RX_GPU_OK);
+	assert_int_equal(ops->device_info(gpu, 1, &info, NULL), RX_GPU_OK);
+	assert_int_equal(info.caps & RX_GPU_CAP_CAPTURE_MEM, 0);
+	assert_int_equal(ops->device_close(other), RX_GPU_OK);
+}
+
+static void memory_and_scratch(void **state)
+{
+	uint64_t a = 0;
+	uint64_t b = 0;
+	uint64_t c = 0;
+	void *stream = NULL;
+	struct rx_gpu_memory memory;
+	struct rx_gpu_stats stats;
+
+	(void)state;
+	assert_int_equal(ops->alloc(device, 8192, RX_GPU_ALLOC_WORDS, &a, NULL), RX_GPU_OK);
+	assert_int_equal(ops->describe(gpu, a + 100, &memory, NULL), RX_GPU_OK);
+	assert_int_equal(memory.base, a);
+	assert_int_equal(memory.bytes, 8192);
+	assert_int_equal(memory.kind, RX_GPU_MEM_PLAIN);
+	assert_int_equal(ops->describe(gpu, (uintptr_t)&a, &memory, NULL), RX_GPU_OK);
+	assert_int_equal(memory.kind, RX_GPU_MEM_HOST);
+	assert_int_equal(ops->stream_open(device, false, &stream, NULL), RX_GPU_OK);
+	memset((void *)(uintptr_t)a, 77, 64);
+	assert_int_equal(ops->copy(device, stream, a + 4096, a, 64, NULL), RX_GPU_OK);
+	wait_idle(stream);
+	assert_memory_equal((void *)(uintptr_t)(a + 4096), (void *)(uintptr_t)a, 64);
+	ops->stream_close(device, stream);
+	ops->free(device, a);
+	assert_int_equal(ops->scratch_get(device, 600 << 10, &a, NULL), RX_GPU_OK);
+	assert_int_equal(ops->scratch_get(device, 600 << 10, &b, NULL), RX_GPU_BUSY);
+	assert_int_equal(ops->scratch_get(device, 300, &b, NULL), RX_GPU_OK);
+	assert_int_equal(ops->scratch_get(device, 2 << 20, &c, NULL), RX_GPU_E_LIMIT);
+	assert_true(b >= a + (600 << 10));
+	ops->scratch_put(device, a);
+	assert_int_equal(ops->scratch_get(device, 256, &c, NULL), RX_GPU_OK);
+	assert_int_equal(c, a);
+	ops->scratch_put(device, b);
+	ops->scratch_put(device, c);
+	ops->device_stats(device, &stats);
+	assert_int_equal(stats.scratch_bytes, 0);
+	assert_int_equal(stats.scratch_high_bytes, (600 << 10) + 512);
+}
+
+/* Last: the double has no way back either. */
+static void a_lost_device_stays_lost(void **state)
+{
+	struct rx_gpu_launch launch = {.kernel = "emu_crash", .n_blocks = 1, .n_threads = 1};
+	struct rx_dev_words args = {0};
+	struct rx_gpu_error error = {0};
+	void *stream = NULL;
+	int result = RX_GPU_OK;
+
+	(void)state;
+	launch.args = &args;
+	launch.args_bytes = sizeof(args);
+	assert_int_equal(ops->stream_open(device, false, &stream, NULL), RX_GPU_OK);
+	launch.kernel = "no_such_kernel";
+	assert_int_equal(ops->launch(device, stream, &launch, &error), RX_GPU_E_UNSUPPORTED);
+	assert_non_null(strstr(error.text, "no_such_kernel"));
+	launch.kernel = "emu_crash";
+	assert_int_equal(ops->launch(device, stream, &launch, &error), RX_GPU_OK);
+	for (int i = 0; i < WAIT_TURNS && result != RX_GPU_E_DEVICE; i++) {
+		result = ops->stream_query(device, stream, &error);
+		(void)usleep(1000);
+	}
+	assert_int_equal(result, RX_GPU_E_DEVICE);
+	assert_int_equal(error.native, 700);
+	assert_int_equal(ops->device_state(device, &error), RX_GPU_E_DEVICE);
+	assert_int_equal(ops->copy(device, stream, 1, 1, 1, &error), RX_GPU_E_DEVICE);
+}
+
+static void exactly_one_symbol(void **state)
+{
+	char command[700];
+
+	(void)state;
+	(void)snprintf(command, sizeof(command),
+		"test \"$(nm -D --defined-only %s/.libs/rcclx_backend_%s.so | awk '{print $3}')\" = %s",
+		getenv("RCCLX_BUILDDIR") ? getenv("RCCLX_BUILDDIR") : ".", flavour,
+		RX_BACKEND_SYMBOL);
+	assert_int_equal(system(command), 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(exactly_one_symbol),
+		cmocka_unit_test_setup_teardown(devices_are_described, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(absence_has_a_reason, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(plain_memory_is_shared, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(virtual_memory_is_shared, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(zeros_prove_nothing, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(wrong_memory_is_found_out, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(replicas_prove_nothing, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(refusals_and_lies, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(the_cache_is_bounded, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(used_memory_is_unmapped_later, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(streams_write_and_wait, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(
+			capture_that_does_not_record_is_noticed, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(memory_and_scratch, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(a_lost_device_stays_lost, set_up, tear_down),
+	};
+	int failed = 0;
+	int fd = -1;
+
+	(void)snprintf(code_path, sizeof(code_path), "/tmp/rx-gpu-code-%d", getpid());
+	fd = open(code_path, O_CREAT | O_WRONLY | O_EXCL, 0600);
+	if (fd < 0 || write(fd, "code", 4) != 4)
+		return 1;
+	(void)close(fd);
+	for (int i = 0; i < 2; i++) {
+		flavour = i ? "cuda" : "hip";
+		load();
+		failed += cmocka_run_group_tests_name(flavour, tests, NULL, NULL);
+	}
+	(void)unlink(code_path);
+	return failed != 0;
+}
