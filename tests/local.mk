@@ -10,6 +10,7 @@ AM_TESTS_ENVIRONMENT = \
 include tests/lint/local.mk
 include tests/perf/local.mk
 include tests/fuzz/local.mk
+include tests/abi/local.mk
 
 if HAVE_CMOCKA
 include tests/oracle/local.mk

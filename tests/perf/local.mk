@@ -3,6 +3,7 @@
 
 bench_programs = \
 	tests/perf/bench_mxfp8 \
+	tests/perf/bench_nccl \
 	tests/perf/bench_reduce \
 	tests/perf/copy_bandwidth \
 	tests/perf/idle_sessions
@@ -10,6 +11,7 @@ bench_programs = \
 EXTRA_PROGRAMS += $(bench_programs)
 CLEANFILES += \
 	tests/perf/bench_mxfp8$(EXEEXT) \
+	tests/perf/bench_nccl$(EXEEXT) \
 	tests/perf/bench_reduce$(EXEEXT) \
 	tests/perf/copy_bandwidth$(EXEEXT) \
 	tests/perf/idle_sessions$(EXEEXT)
@@ -24,6 +26,9 @@ EXTRA_DIST += \
 
 tests_perf_bench_mxfp8_SOURCES = tests/perf/bench_mxfp8.c
 tests_perf_bench_mxfp8_LDADD = librx_kernels.la
+
+tests_perf_bench_nccl_SOURCES = tests/perf/bench_nccl.c
+tests_perf_bench_nccl_LDADD = client/nccl/libnccl.la librcclx.la
 
 tests_perf_bench_reduce_SOURCES = tests/perf/bench_reduce.c
 tests_perf_bench_reduce_LDADD = librx_kernels.la
