@@ -6,7 +6,6 @@
 #include "err.h"
 #include "group.h"
 #include "session.h"
-#include "vparts.h"
 #include "../kernels/precision.h"
 #include "../shm/rx_clock.h"
 
@@ -124,7 +123,7 @@ static rcclx_result run_inline(const struct call *call)
 		.deadline_ns = call->config.timeout_ns == 0
 				       ? RX_FOREVER
 				       : rx_deadline_ns(call->config.timeout_ns),
-		.v = call->v,
+		.v = request->v,
 	};
 
 	call->comm->opno++;
@@ -137,8 +136,6 @@ rcclx_result call_start_now(const struct call *call, struct rcclx_op **op_p)
 
 	if (r != RCCLX_OK)
 		return r;
-	if (rx_coll_is_v(call->request.sig.coll))
-		return vparts_start(call, op_p);
 	return op_start(call->comm, &call->request, op_p);
 }
 

@@ -10,8 +10,7 @@
 struct call {
 	struct rcclx_comm *comm;
 	struct rcclx_call_config config;
-	struct op_request request; /* equal counts: what the daemon gets */
-	struct inline_counts v;    /* variable collectives: the caller's arrays */
+	struct op_request request;
 };
 
 /**

@@ -5,7 +5,6 @@
 #include "call.h"
 #include "comm.h"
 #include "err.h"
-#include "inline/shape.h"
 
 #include <string.h>
 
@@ -121,11 +120,18 @@ static rcclx_result begin(struct rcclx_comm *comm, struct args_coll *args,
 	call->request.sig.coll = args->coll;
 	call->request.sig.dtype = (uint8_t)args->dtype;
 	call->request.sig.op = (uint8_t)args->op;
-	call->request.send = args->send;
-	call->request.recv = args->recv;
 	if (rx_coll_reduces(args->coll) && args->op == RX_PREMUL_SUM)
 		memcpy(&call->request.imm, args->scalar, rx_dtype_size(args->dtype));
 	return RCCLX_OK;
+}
+
+static void set_buffers(
+	struct call *call, const struct args_coll *args, uint64_t send_bytes, uint64_t recv_bytes)
+{
+	call->request.send = send_bytes > 0 ? args->send : NULL;
+	call->request.recv = recv_bytes > 0 ? args->recv : NULL;
+	call->request.send_bytes = send_bytes;
+	call->request.recv_bytes = recv_bytes;
 }
 
 static rcclx_result prepare_gather(struct rcclx_comm *comm, struct args_coll *args,
@@ -151,9 +157,10 @@ static rcclx_result prepare_gather(struct rcclx_comm *comm, struct args_coll *ar
 	if (r == RCCLX_OK)
 		r = check_in_place(
 			args, args->recv, recv_bytes, args->send, send_bytes, displs[comm->rank]);
+	set_buffers(call, args, send_bytes, recv_bytes);
 	call->request.sig.count = hash_counts(counts, comm->n_ranks);
-	call->v = (struct inline_counts){.recv_counts = counts, .recv_displs = displs};
-	call_set_precision(call, shape_sum_before(counts, comm->n_ranks));
+	call->request.v = (struct rx_counts){.recv_counts = counts, .recv_displs = displs};
+	call_set_precision(call, rx_counts_sum(counts, comm->n_ranks));
 	return r;
 }
 
@@ -177,14 +184,15 @@ static rcclx_result prepare_scatter(struct rcclx_comm *comm, struct args_coll *a
 		r = args_buffer(args, "recv", args->recv, recv_bytes);
 	if (r == RCCLX_OK)
 		r = check_in_place(args, args->send, send_bytes, args->recv, recv_bytes, own_first);
+	set_buffers(call, args, send_bytes, recv_bytes);
 	call->request.sig.count = hash_counts(counts, comm->n_ranks);
-	call->v = (struct inline_counts){.send_counts = counts};
-	call_set_precision(call, shape_sum_before(counts, comm->n_ranks));
+	call->request.v = (struct rx_counts){.send_counts = counts};
+	call_set_precision(call, rx_counts_sum(counts, comm->n_ranks));
 	return r;
 }
 
 static rcclx_result prepare_all_to_all(struct rcclx_comm *comm, struct args_coll *args,
-	const struct inline_counts *v, const struct rcclx_call_config *config, struct call *call)
+	const struct rx_counts *v, const struct rcclx_call_config *config, struct call *call)
 {
 	struct side send = {"send", args->send, v->send_counts, v->send_displs};
 	struct side recv = {"recv", args->recv, v->recv_counts, v->recv_displs};
@@ -205,7 +213,8 @@ static rcclx_result prepare_all_to_all(struct rcclx_comm *comm, struct args_coll
 		r = err_set(RCCLX_ERR_INVALID,
 			"%s: send (%p) and recv (%p) overlap; this collective has no in-place form",
 			args->function, args->send, args->recv);
-	call->v = *v;
+	set_buffers(call, args, send_bytes, recv_bytes);
+	call->request.v = *v;
 	call_set_precision(call, 0);
 	return r;
 }
@@ -263,7 +272,7 @@ rcclx_result rcclx_all_to_all_v(struct rcclx_comm *comm, const void *send,
 	const struct rcclx_call_config *config)
 {
 	struct args_coll args = ARGS(RX_ALL_TO_ALL_V, .send = send, .recv = recv, .dtype = dtype);
-	struct inline_counts v = {send_counts, send_displs, recv_counts, recv_displs};
+	struct rx_counts v = {send_counts, send_displs, recv_counts, recv_displs};
 	struct call call;
 	rcclx_result r = prepare_all_to_all(comm, &args, &v, config, &call);
 
@@ -276,7 +285,7 @@ rcclx_result rcclx_all_to_all_v_start(struct rcclx_comm *comm, const void *send,
 	const struct rcclx_call_config *config, struct rcclx_op **op_p)
 {
 	struct args_coll args = ARGS(RX_ALL_TO_ALL_V, .send = send, .recv = recv, .dtype = dtype);
-	struct inline_counts v = {send_counts, send_displs, recv_counts, recv_displs};
+	struct rx_counts v = {send_counts, send_displs, recv_counts, recv_displs};
 	struct call call;
 	rcclx_result r = prepare_all_to_all(comm, &args, &v, config, &call);
 

@@ -7,7 +7,7 @@
 
 #include "err.h"
 #include "session.h"
-#include "../kernels/coll_types.h"
+#include "../kernels/coll_extent.h"
 #include "../kernels/precision.h"
 
 #include <stdio.h>
@@ -17,16 +17,6 @@
 
 /* Longest that an abort tries to get its message into a full socket, in ms. */
 #define ABORT_SEND_MS 100u
-
-static bool is_rooted(uint8_t coll)
-{
-	return coll == RX_BROADCAST || coll == RX_REDUCE || coll == RX_GATHER || coll == RX_SCATTER;
-}
-
-static bool has_varying_counts(uint8_t coll)
-{
-	return coll == RX_ALL_GATHER_V || coll == RX_REDUCE_SCATTER_V || coll == RX_ALL_TO_ALL_V;
-}
 
 void comm_describe(const struct rx_op_sig *sig, char *text, size_t bytes)
 {
@@ -41,17 +31,17 @@ void comm_describe(const struct rx_op_sig *sig, char *text, size_t bytes)
 		(void)snprintf(text, bytes, "barrier");
 		return;
 	}
-	/* The counts of these travel as a checksum. */
-	if (has_varying_counts(sig->coll))
+	/* Of several counts there is a checksum, where ranks compare by themselves. */
+	if (!rx_coll_is_v(sig->coll))
+		(void)snprintf(counts, sizeof(counts), "%llu ", (unsigned long long)sig->count);
+	else if (sig->count != 0)
 		(void)snprintf(
-			counts, sizeof(counts), "counts #%llx", (unsigned long long)sig->count);
-	else
-		(void)snprintf(counts, sizeof(counts), "%llu", (unsigned long long)sig->count);
+			counts, sizeof(counts), "counts #%llx ", (unsigned long long)sig->count);
 	if (rx_coll_reduces(sig->coll))
 		(void)snprintf(reduction, sizeof(reduction), ", %s", rx_redop_name(sig->op));
-	if (is_rooted(sig->coll))
+	if (rx_coll_has_root(sig->coll))
 		(void)snprintf(root, sizeof(root), ", root %u", sig->root);
-	(void)snprintf(text, bytes, "%s of %s %s%s%s%s", rx_coll_name(sig->coll), counts,
+	(void)snprintf(text, bytes, "%s of %s%s%s%s%s", rx_coll_name(sig->coll), counts,
 		rx_dtype_name(sig->dtype), reduction, root, fp8);
 }
 

@@ -52,9 +52,7 @@ librx_client_la_SOURCES = \
 	client/precision.h \
 	client/session.c \
 	client/session.h \
-	client/version.c \
-	client/vparts.c \
-	client/vparts.h
+	client/version.c
 librx_client_la_LIBADD = librx_proto.la librx_kernels.la librx_shm.la
 
 lib_LTLIBRARIES += librcclx.la

@@ -45,7 +45,12 @@ rcclx_result op_start(
 	op->comm = comm;
 	op->client = comm->client;
 	op->sig = request->sig;
-	r = placement_begin(op->client, request, &op->placement, &sqe);
+	if (rx_coll_is_v(op->sig.coll)) {
+		/* A checksum, for ranks that compare by themselves; and only they do it in fp8. */
+		op->sig.count = 0;
+		op->sig.flags = sqe.flags = 0;
+	}
+	r = placement_begin(comm, request, &op->placement, &sqe);
 	if (r == RCCLX_OK)
 		r = op_submit(op, &sqe);
 	if (r != RCCLX_OK) {
@@ -84,6 +89,26 @@ static rcclx_result completed_mismatch(struct rcclx_op *op)
 	return comm_mismatch(op->comm, &op->sig, op->cqe.peer_rank, &theirs);
 }
 
+/* The ranks have called the same, with numbers that do not fit. */
+static rcclx_result completed_clash(const struct rcclx_op *op)
+{
+	const struct rx_cqe *cqe = &op->cqe;
+	unsigned long long here = cqe->clash_count[0];
+	unsigned long long there = cqe->clash_count[1];
+	char what[96];
+
+	comm_describe(&op->sig, what, sizeof(what));
+	if (op->sig.coll == RX_ALL_TO_ALL_V)
+		return err_set(RCCLX_ERR_MISMATCH,
+			"the ranks disagree about %s: rank %u sends %llu elements to rank %u, "
+			"which expects %llu; nothing was moved",
+			what, cqe->clash_rank[0], here, cqe->clash_rank[1], there);
+	return err_set(RCCLX_ERR_MISMATCH,
+		"the ranks disagree about %s: the count of rank %u is %llu on rank %u, and %llu on "
+		"rank %u; nothing was moved. All ranks must give the same counts",
+		what, cqe->clash_block, here, cqe->clash_rank[0], there, cqe->clash_rank[1]);
+}
+
 static rcclx_result completed_late(struct rcclx_op *op)
 {
 	char what[96];
@@ -104,6 +129,8 @@ static rcclx_result completed_error(struct rcclx_op *op)
 	rcclx_result r = RCCLX_OK;
 	char what[96];
 
+	if (cqe->result == RCCLX_ERR_MISMATCH && rx_coll_is_v(op->sig.coll) && cqe->clash)
+		return completed_clash(op);
 	if (cqe->result == RCCLX_ERR_MISMATCH && named)
 		return completed_mismatch(op);
 	if (cqe->result == RCCLX_ERR_PEER_LOST && named)

@@ -4,6 +4,7 @@
 #define CLIENT_OP_H
 
 #include "rcclx.h"
+#include "../kernels/coll_counts.h"
 #include "../shm/rx_fabric_abi.h"
 #include "../shm/rx_ring.h"
 
@@ -41,6 +42,8 @@ struct op_request {
 	void *recv;
 	uint64_t send_bytes; /* 0: the buffer is not looked at */
 	uint64_t recv_bytes;
+	struct rx_counts
+		v; /* variable collectives: the caller's arrays, needed only at the start */
 };
 
 /** op_start() - submit; *op_p is the caller's until rcclx_op_free() */
@@ -53,7 +56,7 @@ rcclx_result op_start(
  */
 rcclx_result op_finish(struct rcclx_op *op, uint64_t timeout_ns);
 
-/* Several operations that are waited for as one: groups, variable collectives. */
+/* Several operations that are waited for as one: groups. */
 struct op_parts;
 
 /** op_parts_new() - for at most @n_max operations; NULL: no memory */

@@ -12,12 +12,18 @@
 struct placement {
 	struct bounce send;
 	struct bounce recv;
+	struct bounce words; /* variable collectives: their numbers */
 	void *copy_to;       /* the caller's private receive buffer */
 	uint64_t copy_bytes; /* 0: none */
+	/* Its blocks, in elements, where it has several: they lie one behind the other in recv. */
+	const uint64_t *copy_counts;
+	const uint64_t *copy_displs;
+	uint32_t n_blocks; /* 0: one, of copy_bytes */
+	uint32_t size;
 };
 
-/** placement_begin() - find or make room, copy in, and fill the entry's regions and offsets */
-rcclx_result placement_begin(struct rcclx_client *client, const struct op_request *request,
+/** placement_begin() - find or make room, copy in, and say in the entry where it is */
+rcclx_result placement_begin(const struct rcclx_comm *comm, const struct op_request *request,
 	struct placement *placement, struct rx_sqe *sqe);
 
 /** placement_collect() - the operation has succeeded: copy back */

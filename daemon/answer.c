@@ -36,6 +36,17 @@ struct outcome outcome_of_run(const struct comm *comm, int run_result)
 	};
 }
 
+static void put_clash(struct rx_cqe *cqe, const struct rx_clash *clash)
+{
+	static_assert(RX_MAX_RANKS <= UINT8_MAX, "ranks fit a byte");
+	cqe->clash = 1;
+	cqe->clash_block = (uint8_t)clash->block;
+	for (uint32_t i = 0; i < 2; i++) {
+		cqe->clash_rank[i] = (uint8_t)clash->rank[i];
+		cqe->clash_count[i] = clash->count[i];
+	}
+}
+
 void answer(const struct member *member, uint64_t user_data, uint32_t opno, struct outcome outcome)
 {
 	const struct comm *comm = member->comm;
@@ -55,5 +66,7 @@ void answer(const struct member *member, uint64_t user_data, uint32_t opno, stru
 		memcpy(&cqe.peer_sig, outcome.sig, sizeof(cqe.peer_sig));
 		cqe.peer_count = outcome.sig->count;
 	}
+	if (outcome.clash)
+		put_clash(&cqe, outcome.clash);
 	session_complete(session, &cqe);
 }

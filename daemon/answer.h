@@ -4,6 +4,7 @@
 #define DAEMON_ANSWER_H
 
 #include "comm.h"
+#include "../kernels/coll_counts.h"
 #include "../shm/rx_fabric_abi.h"
 #include "../shm/rx_result.h"
 
@@ -15,8 +16,9 @@
 
 struct outcome {
 	enum rx_result result;
-	uint32_t peer_rank;          /* UINT32_MAX: nobody */
-	const struct rx_op_sig *sig; /* RX_ERR_MISMATCH: the peer's */
+	uint32_t peer_rank;           /* UINT32_MAX: nobody */
+	const struct rx_op_sig *sig;  /* RX_ERR_MISMATCH: the peer's */
+	const struct rx_clash *clash; /* the same: only numbers differ, these; else NULL */
 };
 
 /** outcome_of_abort() - what ops of an aborted communicator return */

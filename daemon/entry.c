@@ -45,6 +45,9 @@ static const char *check_buffers(
 
 static const char *check_root(const struct rx_sqe *sqe, uint32_t n_ranks)
 {
+	/* Has been looked at already: it is where the numbers are. */
+	if (rx_coll_is_v(sqe->coll))
+		return NULL;
 	if (entry_is_p2p(sqe))
 		return sqe->root < n_ranks ? NULL : "there is no such peer";
 	if (rx_coll_has_root(sqe->coll))
@@ -55,7 +58,7 @@ static const char *check_root(const struct rx_sqe *sqe, uint32_t n_ranks)
 /* What does not depend on the memory. */
 static const char *check_call(const struct rx_sqe *sqe, uint32_t n_ranks)
 {
-	if (sqe->coll >= RX_COLL_N || rx_coll_is_v(sqe->coll))
+	if (sqe->coll >= RX_COLL_N)
 		return "this collective does not exist here";
 	if (rx_dtype_size(sqe->dtype) == 0)
 		return "unknown data type";
@@ -63,11 +66,46 @@ static const char *check_call(const struct rx_sqe *sqe, uint32_t n_ranks)
 		return "unknown reduction";
 	if (!rx_coll_reduces(sqe->coll) && sqe->op != 0)
 		return "this collective does not reduce";
-	if (!rx_precision_flags_ok(sqe->flags, sqe->coll, sqe->dtype, sqe->op))
+	if (!rx_precision_flags_ok(sqe->flags, sqe->coll, sqe->dtype, sqe->op) ||
+		(rx_coll_is_v(sqe->coll) && sqe->flags != 0))
 		return "unknown flags";
 	if (sqe->coll == RX_BARRIER && sqe->count != 0)
 		return "a barrier has no data";
+	if (rx_coll_is_v(sqe->coll) && sqe->count != 0)
+		return "a variable collective has no count in its entry";
 	return check_root(sqe, n_ranks);
+}
+
+int entry_check_words(const struct rx_sqe *sqe, uint32_t n_ranks, bool known, uint64_t region_bytes,
+	uint32_t *n_words_p, const char **why_p)
+{
+	uint32_t n_words = rx_counts_words(sqe->coll, n_ranks);
+	const char *why = NULL;
+
+	if (n_words > 0 && !known)
+		why = "the memory handle of the counts is not one of this session";
+	else if (n_words > 0 && sqe->imm % sizeof(uint64_t) != 0)
+		why = "the counts are not aligned";
+	else if (n_words > 0 && !rx_range_ok(sqe->imm, n_words * sizeof(uint64_t), region_bytes))
+		why = "the counts are not inside the region";
+	if (why) {
+		*why_p = why;
+		return ENTRY_E_BAD;
+	}
+	*n_words_p = n_words;
+	return 0;
+}
+
+static bool find_extent(
+	const struct rx_sqe *sqe, const struct entry_facts *facts, struct rx_extent *extent_p)
+{
+	struct rx_counts counts = {0};
+
+	if (!rx_coll_is_v(sqe->coll))
+		return rx_coll_extent(
+			sqe->coll, sqe->count, facts->n_ranks, facts->rank, sqe->root, extent_p);
+	counts = rx_counts_of(sqe->coll, facts->n_ranks, facts->words);
+	return rx_counts_extent(sqe->coll, &counts, facts->n_ranks, facts->rank, extent_p);
 }
 
 int entry_check(const struct rx_sqe *sqe, const struct entry_facts *facts,
@@ -76,8 +114,7 @@ int entry_check(const struct rx_sqe *sqe, const struct entry_facts *facts,
 	struct rx_extent extent = {0};
 	const char *why = check_call(sqe, facts->n_ranks);
 
-	if (!why && !rx_coll_extent(
-			    sqe->coll, sqe->count, facts->n_ranks, facts->rank, sqe->root, &extent))
+	if (!why && !find_extent(sqe, facts, &extent))
 		why = "the count is too large";
 	if (!why)
 		why = check_buffers(sqe, facts, &extent);
@@ -96,7 +133,8 @@ struct rx_op_sig entry_sig(const struct rx_sqe *sqe)
 		.dtype = sqe->dtype,
 		.op = sqe->op,
 		.flags = sqe->flags,
-		.root = sqe->root,
+		/* Where a rank has its counts is its own affair. */
+		.root = rx_coll_is_v(sqe->coll) ? 0 : sqe->root,
 		.count = sqe->count,
 	};
 }
@@ -115,13 +153,13 @@ void sig_describe(const struct rx_op_sig *sig, char *text, size_t bytes)
 		(void)snprintf(text, bytes, "barrier");
 		return;
 	}
-	/* The counts of these travel as a checksum. */
-	if (rx_coll_is_v(sig->coll)) {
-		(void)snprintf(text, bytes, "%s of %s%s", coll, dtype, fp8);
-		return;
-	}
 	if (rx_coll_reduces(sig->coll))
 		(void)snprintf(reduction, sizeof(reduction), ", %s", rx_redop_name(sig->op));
+	/* There is no one count; inline they are a checksum. */
+	if (rx_coll_is_v(sig->coll)) {
+		(void)snprintf(text, bytes, "%s of %s%s%s", coll, dtype, reduction, fp8);
+		return;
+	}
 	if (rx_coll_has_root(sig->coll))
 		(void)snprintf(root, sizeof(root), ", root %" PRIu32, sig->root);
 	else if (sig->coll == RX_SEND)

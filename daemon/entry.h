@@ -3,7 +3,7 @@
 #ifndef DAEMON_ENTRY_H
 #define DAEMON_ENTRY_H
 
-#include "../kernels/coll_extent.h"
+#include "../kernels/coll_counts.h"
 #include "../shm/rx_fabric_abi.h"
 #include "../shm/rx_ring_abi.h"
 
@@ -15,11 +15,22 @@ struct entry_facts {
 	bool recv_known;
 	uint64_t send_bytes; /* size of the region, when known */
 	uint64_t recv_bytes;
+	const uint64_t *words; /* variable collectives: a private copy of their numbers */
 };
 
 enum {
 	ENTRY_E_BAD = 1,
 };
+
+/**
+ * entry_check_words() - may the numbers of a variable collective be read where the entry says?
+ * @known: the region is the session's, of @region_bytes
+ * @n_words_p: receives how many there are; 0: it is no such collective
+ * @why_p: receives a static sentence when not
+ * Return: 0, ENTRY_E_BAD.
+ */
+RX_WARN_UNUSED int entry_check_words(const struct rx_sqe *sqe, uint32_t n_ranks, bool known,
+	uint64_t region_bytes, uint32_t *n_words_p, const char **why_p);
 
 /**
  * entry_check() - may the entry be executed on these regions?

@@ -66,7 +66,8 @@ static struct op *op_new(struct comm *comm, uint64_t number)
 {
 	size_t n = comm->n_ranks;
 	size_t parts_bytes = n * sizeof(struct op_part);
-	size_t arrays_bytes = n * (sizeof(void *) + sizeof(void *) + sizeof(uint64_t));
+	size_t arrays_bytes =
+		n * (sizeof(void *) + sizeof(void *) + sizeof(uint64_t) + sizeof(struct rx_counts));
 	struct op *op = calloc(1, sizeof(*op) + parts_bytes + arrays_bytes);
 
 	if (!op)
@@ -76,6 +77,7 @@ static struct op *op_new(struct comm *comm, uint64_t number)
 	op->send = (void *)((char *)op->parts + parts_bytes);
 	op->recv = (void **)(op->send + n);
 	op->scalars = (uint64_t *)(op->recv + n);
+	op->counts = (struct rx_counts *)(op->scalars + n);
 	rx_list_push(&comm->ops, &op->link);
 	comm->n_ops++;
 	comm->daemon->n_ops++;
@@ -96,6 +98,7 @@ static void op_free(struct op *op, enum op_state state)
 	for (uint32_t rank = 0; rank < comm->n_ranks; rank++) {
 		(void)region_unref(op->parts[rank].send);
 		(void)region_unref(op->parts[rank].recv);
+		free(op->parts[rank].words);
 		comm->members[rank]->n_bad -= op->parts[rank].bad;
 	}
 	rx_list_unlink(&op->link);
@@ -264,14 +267,33 @@ static void on_done(struct exec_job *job)
 	comm_release(comm);
 }
 
+/* In a block for or from one rank; the mean of variable ones. */
+static uint64_t elements_of(const struct op *op)
+{
+	const struct rx_op_sig *sig = &op->parts[0].sig;
+	uint32_t n_ranks = op->comm->n_ranks;
+	uint64_t most = 0;
+
+	if (!rx_coll_is_v(sig->coll))
+		return sig->count;
+	for (uint32_t rank = 0; rank < n_ranks; rank++) {
+		const struct rx_counts *counts = &op->counts[rank];
+
+		most = rx_max_u64(most, rx_counts_sum(counts->send_counts ? counts->send_counts
+									  : counts->recv_counts,
+						n_ranks));
+	}
+	return most / n_ranks;
+}
+
 /* About; saturates. Each rank's data is read and written once or twice. */
 static uint64_t bytes_touched(const struct op *op)
 {
-	const struct rx_op_sig *sig = &op->parts[0].sig;
+	uint32_t size = rx_dtype_size(op->parts[0].sig.dtype);
 	uint64_t n_ranks = op->comm->n_ranks;
 	uint64_t bytes = 0;
 
-	if (!rx_mul_u64(sig->count * rx_dtype_size(sig->dtype), n_ranks * n_ranks, &bytes))
+	if (!rx_mul_u64(elements_of(op), n_ranks * n_ranks * size, &bytes))
 		return UINT64_MAX;
 	return bytes;
 }
@@ -296,6 +318,7 @@ static void run(struct op *op)
 		.n_ranks = comm->n_ranks,
 		.root = sig->root,
 		.count = sig->count,
+		.counts = op->counts,
 		.send = op->send,
 		.recv = op->recv,
 		.scalars = op->scalars,
@@ -342,6 +365,32 @@ static void answer_mismatch(struct op *op, uint32_t odd)
 	}
 }
 
+/* Everybody has called the same; false when their numbers do not fit, and all have been told. */
+static bool check_counts(struct op *op)
+{
+	const struct rx_op_sig *sig = &op->parts[0].sig;
+	uint32_t n_ranks = op->comm->n_ranks;
+	struct rx_clash clash;
+
+	if (!rx_coll_is_v(sig->coll) || rx_counts_agree(sig->coll, op->counts, n_ranks, 0, &clash))
+		return true;
+	for (uint32_t rank = 0; rank < n_ranks; rank++) {
+		bool agree = rx_counts_agree(sig->coll, op->counts, n_ranks, rank, &clash);
+
+		/* As they do not fit, there is something to tell each. */
+		assert(!agree);
+		(void)agree;
+		answer_part(op, rank,
+			(struct outcome){
+				.result = RX_ERR_MISMATCH,
+				.peer_rank = clash.rank[clash.rank[0] == rank],
+				.sig = sig,
+				.clash = &clash,
+			});
+	}
+	return false;
+}
+
 static uint32_t first_bad(const struct op *op)
 {
 	uint32_t rank = 0;
@@ -365,6 +414,8 @@ static void begin(struct op *op)
 		op_free(op, OP_FAILED);
 	} else if (odd < comm->n_ranks) {
 		answer_mismatch(op, odd);
+		op_free(op, OP_FAILED);
+	} else if (!check_counts(op)) {
 		op_free(op, OP_FAILED);
 	} else if (in_low_precision(op) && scratch_ready(comm->daemon->scratch)) {
 		answer_all(
@@ -420,6 +471,27 @@ static struct op *next_op(struct member *member)
 	return op;
 }
 
+/* The numbers of a variable collective; false: no memory. */
+static bool keep_words(
+	struct op *op, const struct member *member, const struct rx_sqe *sqe, const uint64_t *words)
+{
+	uint32_t n_ranks = op->comm->n_ranks;
+	size_t bytes = rx_counts_words(sqe->coll, n_ranks) * sizeof(*words);
+	uint64_t *copy = NULL;
+
+	op->scalars[member->rank] = sqe->imm;
+	if (bytes == 0)
+		return true;
+	copy = malloc(bytes);
+	if (!copy)
+		return false;
+	memcpy(copy, words, bytes);
+	op->parts[member->rank].words = copy;
+	op->counts[member->rank] = rx_counts_of(sqe->coll, n_ranks, copy);
+	op->scalars[member->rank] = copy[0];
+	return true;
+}
+
 static void post(struct op *op, struct member *member, const struct rx_sqe *sqe,
 	struct region *send, struct region *recv)
 {
@@ -435,8 +507,8 @@ static void post(struct op *op, struct member *member, const struct rx_sqe *sqe,
 		.recv = recv ? region_ref(recv) : NULL,
 		.send_offset = sqe->send_offset,
 		.recv_offset = sqe->recv_offset,
+		.words = part->words,
 	};
-	op->scalars[member->rank] = sqe->imm;
 	op->n_posted++;
 	member->next_op = op->link.next == &op->comm->ops
 				  ? NULL
@@ -457,15 +529,17 @@ static bool refuse(struct op *op, struct member *member)
 }
 
 void op_post(struct member *member, const struct rx_sqe *sqe, struct region *send,
-	struct region *recv, bool bad)
+	struct region *recv, const uint64_t *words, bool bad)
 {
 	struct comm *comm = member->comm;
 	struct op *op = NULL;
 
 	if (comm->state == COMM_READY && member->n_posted < comm->fail_from) {
 		op = next_op(member);
-		if (!op)
+		if (!op || (!bad && !keep_words(op, member, sqe, words))) {
 			comm_abort(comm, RX_ABORT_ERROR, member->rank, UINT32_MAX, NULL);
+			op = NULL;
+		}
 	}
 	if (!op) {
 		answer(member, sqe->user_data, sqe->opno,

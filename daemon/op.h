@@ -35,6 +35,7 @@ struct op_part {
 	struct region *recv;
 	uint64_t send_offset;
 	uint64_t recv_offset;
+	uint64_t *words; /* variable collectives: scalar, counts, displacements */
 };
 
 struct op {
@@ -54,16 +55,18 @@ struct op {
 	const void **send;
 	void **recv;
 	uint64_t *scalars;
+	struct rx_counts *counts; /* what the parts' words say */
 	struct op_part parts[];
 };
 
 /**
  * op_post() - @member submits its next op
  * @send, @recv: mapped regions, NULL when the entry moves no data; references are taken
+ * @words: of a variable collective, checked; copied. Not looked at in others, or when @bad.
  * @bad: the entry is not to be executed: it fails, for this rank at once, for others when they post
  */
 void op_post(struct member *member, const struct rx_sqe *sqe, struct region *send,
-	struct region *recv, bool bad);
+	struct region *recv, const uint64_t *words, bool bad);
 
 /** op_fail_all() - the communicator has been aborted: complete what is queued, cancel what runs */
 void op_fail_all(struct comm *comm);

@@ -9,6 +9,7 @@
 #include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #define PAGE_BYTES  4096u
 #define CHORE_BYTES (4u << 20) /* from here on a worker makes and frees it: a millisecond */
@@ -211,6 +212,11 @@ int region_map(struct region *region)
 void *region_at(const struct region *region, uint64_t offset)
 {
 	return (uint8_t *)region->map.addr + region->offset + offset;
+}
+
+void region_copy(const struct region *region, uint64_t offset, void *dst, size_t bytes)
+{
+	memcpy(dst, region_at(region, offset), bytes);
 }
 
 uint32_t region_handle(const struct region *region)

@@ -75,6 +75,9 @@ RX_WARN_UNUSED int region_map(struct region *region);
 /** region_at() - address of @offset; mapped, and the range checked already */
 void *region_at(const struct region *region, uint64_t offset);
 
+/** region_copy() - what another process may be writing, into private memory: mapped and checked */
+void region_copy(const struct region *region, uint64_t offset, void *dst, size_t bytes);
+
 /** region_handle() - the session-local handle */
 uint32_t region_handle(const struct region *region);
 

@@ -128,9 +128,29 @@ static void refuse(struct session *session, const struct rx_sqe *sqe)
 	session_complete(session, &cqe);
 }
 
+/* The numbers of a variable collective, if it is one: copied once, and only the copy is used. */
+static const char *fetch_words(
+	const struct member *member, const struct rx_sqe *sqe, uint64_t words[RX_COUNTS_WORDS_MAX])
+{
+	struct region *region =
+		rx_coll_is_v(sqe->coll) ? region_find(member->session, sqe->root) : NULL;
+	const char *why = NULL;
+	uint32_t n_words = 0;
+
+	if (entry_check_words(sqe, member->comm->n_ranks, region != NULL,
+		    region ? region->bytes : 0, &n_words, &why) != 0)
+		return why;
+	if (n_words == 0)
+		return NULL;
+	if (region_map(region) != 0)
+		return "the memory of the counts cannot be mapped";
+	region_copy(region, sqe->imm, words, n_words * sizeof(words[0]));
+	return NULL;
+}
+
 /* Does the entry fit what its handles stand for, and is that memory there? */
 static bool check(const struct member *member, const struct rx_sqe *sqe, struct region **send,
-	struct region **recv)
+	struct region **recv, uint64_t words[RX_COUNTS_WORDS_MAX])
 {
 	struct entry_facts facts = {
 		.n_ranks = member->comm->n_ranks,
@@ -139,11 +159,12 @@ static bool check(const struct member *member, const struct rx_sqe *sqe, struct 
 		.recv_known = *recv != NULL,
 		.send_bytes = *send ? (*send)->bytes : 0,
 		.recv_bytes = *recv ? (*recv)->bytes : 0,
+		.words = words,
 	};
 	struct rx_extent extent = {0};
-	const char *why = NULL;
+	const char *why = fetch_words(member, sqe, words);
 
-	if (entry_check(sqe, &facts, &extent, &why) == 0) {
+	if (!why && entry_check(sqe, &facts, &extent, &why) == 0) {
 		*send = extent.send > 0 ? *send : NULL;
 		*recv = extent.recv > 0 ? *recv : NULL;
 		if ((*send && region_map(*send) != 0) || (*recv && region_map(*recv) != 0))
@@ -160,6 +181,7 @@ static void serve(struct session *session, const struct rx_sqe *sqe)
 	struct member *member = member_find(session, sqe->member);
 	struct region *send = region_find(session, sqe->send_region);
 	struct region *recv = region_find(session, sqe->recv_region);
+	uint64_t words[RX_COUNTS_WORDS_MAX];
 	bool good = false;
 
 	session->n_in_flight++;
@@ -167,11 +189,11 @@ static void serve(struct session *session, const struct rx_sqe *sqe)
 		refuse(session, sqe);
 		return;
 	}
-	good = check(member, sqe, &send, &recv);
+	good = check(member, sqe, &send, &recv, words);
 	if (entry_is_p2p(sqe))
 		p2p_post(member, sqe, good ? send : NULL, good ? recv : NULL, !good);
 	else
-		op_post(member, sqe, good ? send : NULL, good ? recv : NULL, !good);
+		op_post(member, sqe, good ? send : NULL, good ? recv : NULL, words, !good);
 }
 
 /* At most @budget entries; their number, or -EPROTO. */

@@ -9,6 +9,8 @@ librx_kernels_la_SOURCES = \
 	kernels/codec/mxfp8_def.h \
 	kernels/codec/mxfp8_isa.h \
 	kernels/codec/mxfp8_portable.c \
+	kernels/coll_counts.c \
+	kernels/coll_counts.h \
 	kernels/coll_extent.c \
 	kernels/coll_extent.h \
 	kernels/coll_plan.c \

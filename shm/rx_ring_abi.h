@@ -27,14 +27,24 @@ struct rx_sqe {
 	uint8_t dtype;        /* enum rx_dtype */
 	uint8_t op;           /* enum rx_redop */
 	uint8_t flags;        /* precision, as the ranks agree on it; 0: exact */
-	uint32_t root;        /* root or peer rank; 0 where there is none */
-	uint64_t count;       /* elements, as the collective defines its count */
-	uint64_t imm;         /* pre-multiplied sum: the scalar's bits, in the low bytes */
+	uint32_t root;        /* root or peer rank; 0 where there is none; see below */
+	uint64_t count;       /* elements, as the collective defines its count; see below */
+	uint64_t imm;         /* pre-multiplied sum: the scalar's bits, in the low bytes; below */
 	uint32_t send_region; /* session-local memory handle; RX_REGION_NONE when count is 0 */
 	uint32_t recv_region;
 	uint64_t send_offset; /* bytes from the start of the region */
 	uint64_t recv_offset;
 };
+
+/*
+ * A variable collective has more numbers than an entry has room for. They stand in memory of the
+ * session: root is its handle, imm the offset in bytes, a multiple of 8, and count is 0. There are
+ * u64 words: the scalar (else 0), then arrays of one number per rank, in elements:
+ *   all_gather_v      counts of what is received, displacements
+ *   reduce_scatter_v  counts
+ *   all_to_all_v      counts and displacements of what is sent, the same of what is received
+ * The daemon copies them when it takes the entry.
+ */
 
 #define RX_REGION_NONE 0u
 
@@ -47,7 +57,16 @@ struct rx_cqe {
 	uint32_t opno;
 	uint64_t peer_sig; /* RCCLX_ERR_MISMATCH: what the other rank asked (rx_op_sig) */
 	uint64_t peer_count;
-	uint64_t reserved[3];
+	/*
+	 * RCCLX_ERR_MISMATCH when only numbers of a variable collective differ, else 0: rank[0]
+	 * says count[0], rank[1] says count[1]. In all_to_all_v rank[0] sends to rank[1]; in the
+	 * others it is about the count of rank block.
+	 */
+	uint8_t clash; /* 1: the following is set */
+	uint8_t clash_rank[2];
+	uint8_t clash_block;
+	uint32_t reserved;
+	uint64_t clash_count[2];
 };
 
 /* Head of S. */

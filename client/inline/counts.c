@@ -21,7 +21,7 @@ static_assert(sizeof(struct counts_row) <= RX_FLAT_BYTES, "fits the flat slot");
 void counts_fill(const struct inline_run *run, uint8_t *slot)
 {
 	struct counts_row *row = (struct counts_row *)(void *)slot;
-	const struct inline_counts *v = &run->call->v;
+	const struct rx_counts *v = &run->call->v;
 	size_t bytes = run->comm->n_ranks * sizeof(uint64_t);
 
 	memcpy(row->send_counts, v->send_counts, bytes);

@@ -4,22 +4,15 @@
 #define CLIENT_INLINE_H
 
 #include "../comm.h"
-
-/* Counts and displacements of the variable collectives, in elements, one per rank. */
-struct inline_counts {
-	const uint64_t *send_counts; /* all_to_all_v; reduce_scatter_v: the blocks' counts */
-	const uint64_t *send_displs; /* all_to_all_v */
-	const uint64_t *recv_counts; /* all_gather_v, all_to_all_v */
-	const uint64_t *recv_displs; /* all_gather_v, all_to_all_v */
-};
+#include "../../kernels/coll_counts.h"
 
 struct inline_call {
 	struct rx_op_sig sig;
 	const void *send;
 	void *recv;
-	uint64_t imm;           /* RX_PREMUL_SUM: the scalar's bits in the low bytes */
-	uint64_t deadline_ns;   /* RX_FOREVER: none */
-	struct inline_counts v; /* variable collectives only */
+	uint64_t imm;         /* RX_PREMUL_SUM: the scalar's bits in the low bytes */
+	uint64_t deadline_ns; /* RX_FOREVER: none */
+	struct rx_counts v;   /* variable collectives only */
 };
 
 /**

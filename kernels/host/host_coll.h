@@ -7,7 +7,7 @@
 #ifndef RX_HOST_COLL_H
 #define RX_HOST_COLL_H
 
-#include "../coll_types.h"
+#include "../coll_counts.h"
 
 #include <stdatomic.h>
 
@@ -19,10 +19,12 @@ struct host_coll_args {
 	uint8_t op;       /* enum rx_redop, where the collective reduces */
 	uint32_t n_ranks; /* 1 .. RX_MAX_RANKS */
 	uint32_t root;    /* where there is one */
-	uint64_t count;   /* elements, as the collective defines its count */
+	uint64_t count;   /* elements, as the collective defines its count; variable ones: 0 */
+	const struct rx_counts *counts; /* variable collectives: by rank; rx_counts_agree() */
 	/*
-	 * By rank, with the extents of coll_extent.h; NULL where the extent is 0. In place per rank
-	 * as the collective defines it. Buffers of one extent may be the same for several ranks.
+	 * By rank, with the extents of coll_extent.h or rx_counts_extent(); NULL where the extent
+	 * is 0. In place per rank as the collective defines it. Buffers of one extent may be the
+	 * same for several ranks.
 	 */
 	const void *const *send;
 	void *const *recv;
@@ -35,7 +37,7 @@ struct host_coll_args {
 /** host_coll_go_on() - between pieces: count it; false when the operation is to end */
 bool host_coll_go_on(const struct host_coll_args *args);
 
-/** host_coll_supported() - can host_coll_run() do it? All of equal counts, not send and recv. */
+/** host_coll_supported() - can host_coll_run() do it? All but send and recv. */
 bool host_coll_supported(uint32_t coll);
 
 /**

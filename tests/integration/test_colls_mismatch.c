@@ -9,6 +9,7 @@
 #include "../../kernels/coll_types.h"
 
 #include <stdio.h>
+#include <string.h>
 
 #define N_RANKS  3u
 #define ODD_RANK 2u
@@ -17,8 +18,7 @@ static const uint8_t colls[] = {RX_ALL_REDUCE, RX_ALL_GATHER, RX_REDUCE_SCATTER,
 	RX_BROADCAST, RX_REDUCE, RX_GATHER, RX_SCATTER, RX_ALL_GATHER_V, RX_REDUCE_SCATTER_V,
 	RX_ALL_TO_ALL_V};
 
-#define N_COLLS   (sizeof(colls) / sizeof(colls[0]))
-#define N_UNIFORM 8u /* the first ones have the same count everywhere */
+#define N_COLLS (sizeof(colls) / sizeof(colls[0]))
 
 enum difference { DIFF_COUNT, DIFF_DTYPE, DIFF_OP, DIFF_ROOT, DIFF_COLL, DIFF_N };
 
@@ -109,57 +109,136 @@ static int run_difference(struct coll_rank *c, uint8_t coll, enum coll_mode mode
 	return sum_of_ranks(ctx, c->comm);
 }
 
-struct modes {
-	enum coll_mode mode;
-	uint32_t n_colls;
-};
-
 static int rank_differences(struct rank_ctx *ctx)
 {
 	static const uint64_t counts[] = {11, 1500, 40000};
-	const struct modes *modes = ctx->arg;
+	const enum coll_mode *mode = ctx->arg;
 	struct coll_rank c;
 
 	RANK_DO(coll_open(&c, ctx, N_RANKS * 40001 * 2 + 4096));
-	for (uint32_t i = 0; i < modes->n_colls; i++)
+	for (uint32_t i = 0; i < N_COLLS; i++)
 		for (uint32_t diff = 0; diff < DIFF_N; diff++)
 			for (size_t k = 0; k < sizeof(counts) / sizeof(counts[0]); k++)
-				RANK_DO(run_difference(&c, colls[i], modes->mode,
-					(enum difference)diff, counts[k]));
+				RANK_DO(run_difference(
+					&c, colls[i], *mode, (enum difference)diff, counts[k]));
 	return coll_close(&c);
 }
 
-static void run_differences(enum coll_mode mode, uint32_t n_colls)
+static void run_differences(enum coll_mode mode)
 {
 	struct node *node = node_start(NULL);
-	struct modes modes = {mode, n_colls};
 
-	world_run(node, N_RANKS, rank_differences, &modes);
+	world_run(node, N_RANKS, rank_differences, &mode);
 	node_stop(node);
 }
 
 static void test_inline(void **state)
 {
 	(void)state;
-	run_differences(COLL_INLINE, N_COLLS);
+	run_differences(COLL_INLINE);
 }
 
 static void test_daemon(void **state)
 {
 	(void)state;
-	run_differences(COLL_DAEMON, N_UNIFORM);
+	run_differences(COLL_DAEMON);
 }
 
 static void test_started(void **state)
 {
 	(void)state;
-	run_differences(COLL_START, N_UNIFORM);
+	run_differences(COLL_START);
 }
 
 static void test_group(void **state)
 {
 	(void)state;
-	run_differences(COLL_GROUP, N_UNIFORM);
+	run_differences(COLL_GROUP);
+}
+
+/* ---- any collective against any other ---- */
+
+static int rank_pairings(struct rank_ctx *ctx)
+{
+	const enum coll_mode *mode = ctx->arg;
+	struct coll_case side = {.dtype = RX_FLOAT16, .op = RX_SUM, .mode = *mode};
+	struct coll_rank c;
+
+	RANK_DO(coll_open(&c, ctx, N_RANKS * 1501 * 2 + 4096));
+	for (uint32_t pair = 0; pair < N_COLLS * N_COLLS; pair++) {
+		uint8_t usual = colls[pair / N_COLLS];
+		uint8_t odd = colls[pair % N_COLLS];
+		rcclx_result r = RCCLX_OK;
+
+		if (usual == odd)
+			continue;
+		side.coll = ctx->rank == ODD_RANK ? odd : usual;
+		/* Of no data, too: then only the calls differ. */
+		side.count = pair % 3 == 0 ? 0 : 1500;
+		side.memory = (enum coll_memory)(pair % COLL_MEMORY_N);
+		RANK_DO(coll_try(&c, &side, &r));
+		RANK_CHECK(ctx, r == RCCLX_ERR_MISMATCH, "mode %d, %s against %s: %s; \"%s\"",
+			(int)*mode, rx_coll_name(usual), rx_coll_name(odd), rcclx_strerror(r),
+			rcclx_last_error());
+		RANK_TEXT(ctx, rx_coll_name(usual));
+		RANK_TEXT(ctx, rx_coll_name(odd));
+		RANK_DO(sum_of_ranks(ctx, c.comm));
+	}
+	return coll_close(&c);
+}
+
+static void test_pairings(void **state)
+{
+	struct node *node = node_start(NULL);
+
+	(void)state;
+	for (enum coll_mode mode = COLL_INLINE; mode < COLL_MODE_N; mode++)
+		world_run(node, N_RANKS, rank_pairings, &mode);
+	node_stop(node);
+}
+
+/* ---- counts that are not the same on all ranks ---- */
+
+static int rank_counts_differ(struct rank_ctx *ctx)
+{
+	struct rcclx_call_config config = RCCLX_CALL_CONFIG_INIT;
+	struct rcclx_client *client = NULL;
+	struct rcclx_comm *comm = NULL;
+	uint64_t counts[N_RANKS] = {4, 0, 7};
+	const uint64_t displs[N_RANKS] = {0, 10, 20};
+	int32_t in[30] = {1, 2, 3};
+	int32_t out[30] = {0};
+	const char *text = ctx->rank == 0   ? "the count of rank 1 is 0 on rank 0, and 2 on rank 1"
+			   : ctx->rank == 1 ? "the count of rank 1 is 2 on rank 1, and 0 on rank 0"
+					    : "the count of rank 1 is 0 on rank 2, and 2 on rank 1";
+
+	config.executor = RCCLX_EXECUTOR_DAEMON;
+	if (ctx->rank == 1)
+		counts[1] = 2;
+	RANK_DO(rank_connect(ctx, &client));
+	RANK_DO(rank_comm(ctx, client, 0, &comm));
+	RANK_RESULT(ctx, rcclx_all_gather_v(comm, in, out, counts, displs, RCCLX_INT32, &config),
+		RCCLX_ERR_MISMATCH);
+	RANK_TEXT(ctx, "all_gather_v of int32");
+	RANK_TEXT(ctx, text);
+	RANK_RESULT(ctx,
+		rcclx_reduce_scatter_v(comm, in, out, counts, RCCLX_INT32, RCCLX_PROD, &config),
+		RCCLX_ERR_MISMATCH);
+	RANK_TEXT(ctx, "reduce_scatter_v of int32, prod");
+	RANK_TEXT(ctx, text);
+	for (uint32_t i = 0; i < 30; i++)
+		RANK_CHECK(ctx, out[i] == 0, "element %u was moved", i);
+	RANK_DO(sum_of_ranks(ctx, comm));
+	return rank_leave(ctx, comm, client);
+}
+
+static void test_counts_differ(void **state)
+{
+	struct node *node = node_start(NULL);
+
+	(void)state;
+	world_run(node, N_RANKS, rank_counts_differ, NULL);
+	node_stop(node);
 }
 
 /* ---- all_to_all_v: one pair disagrees ---- */
@@ -182,9 +261,10 @@ static int rank_pair_disagrees(struct rank_ctx *ctx)
 	struct rcclx_comm *comm = NULL;
 	uint64_t sent[N_RANKS] = {3, 3, 3};
 	uint64_t expected[N_RANKS] = {3, 3, 3};
-	int32_t in[30] = {0};
+	int32_t in[30];
 	int32_t out[30] = {0};
 
+	memset(in, 0x55, sizeof(in));
 	config.executor = *mode == COLL_DAEMON ? RCCLX_EXECUTOR_DAEMON : RCCLX_EXECUTOR_INLINE;
 	if (ctx->rank == 0)
 		sent[1] = 4;
@@ -193,17 +273,11 @@ static int rank_pair_disagrees(struct rank_ctx *ctx)
 	RANK_DO(rank_connect(ctx, &client));
 	RANK_DO(rank_comm(ctx, client, 0, &comm));
 	rcclx_result r = exchange(comm, &config, in, sent, out, expected);
-	/* The daemon moves each pair's block by itself: rank 2's are right. */
-	if (*mode == COLL_DAEMON && ctx->rank == 2) {
-		RANK_CHECK(ctx, r == RCCLX_OK, "%s", rcclx_last_error());
-	} else {
-		RANK_CHECK(ctx, r == RCCLX_ERR_MISMATCH, "%s: %s", rcclx_strerror(r),
-			rcclx_last_error());
-		RANK_TEXT(ctx, "rank 0");
-		RANK_TEXT(ctx, "rank 1");
-		RANK_TEXT(ctx, "4 ");
-		RANK_TEXT(ctx, "5");
-	}
+	RANK_CHECK(ctx, r == RCCLX_ERR_MISMATCH, "%s: %s", rcclx_strerror(r), rcclx_last_error());
+	/* Also the rank that is no side of it. */
+	RANK_TEXT(ctx, "rank 0 sends 4 elements to rank 1, which expects 5");
+	for (uint32_t i = 0; i < 30; i++)
+		RANK_CHECK(ctx, out[i] == 0, "element %u was moved", i);
 	RANK_DO(sum_of_ranks(ctx, comm));
 	return rank_leave(ctx, comm, client);
 }
@@ -344,6 +418,8 @@ int main(void)
 		HARNESS_TEST(test_daemon),
 		HARNESS_TEST(test_started),
 		HARNESS_TEST(test_group),
+		HARNESS_TEST(test_pairings),
+		HARNESS_TEST(test_counts_differ),
 		HARNESS_TEST(test_pair_disagrees),
 		HARNESS_TEST(test_arguments),
 	};

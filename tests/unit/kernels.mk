@@ -2,6 +2,7 @@
 # Unit tests of kernels/.
 
 kernels_unit_tests = \
+	tests/unit/test_coll_counts \
 	tests/unit/test_coll_types \
 	tests/unit/test_convert \
 	tests/unit/test_mxfp8 \
@@ -14,6 +15,10 @@ mxfp8_ref = tests/unit/mxfp8_ref.c tests/unit/mxfp8_ref.h
 
 check_PROGRAMS += $(kernels_unit_tests)
 TESTS += $(kernels_unit_tests)
+
+tests_unit_test_coll_counts_SOURCES = tests/unit/test_coll_counts.c
+tests_unit_test_coll_counts_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_test_coll_counts_LDADD = librx_kernels.la $(CMOCKA_LIBS)
 
 tests_unit_test_coll_types_SOURCES = tests/unit/test_coll_types.c
 tests_unit_test_coll_types_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)

@@ -2,7 +2,7 @@
 /* Collectives of the daemon: matching, running, failing; who is late. */
 #include "daemon_fixture.h"
 
-#include "../../kernels/coll_types.h"
+#include "../../kernels/coll_counts.h"
 #include "../../shm/rx_clock.h"
 #include "../../shm/rx_fabric_abi.h"
 
@@ -242,6 +242,249 @@ static void test_bad_entries(void **state)
 		assert_int_equal(cqe.result, RX_ERR_INVALID);
 		assert_int_equal(cqe.peer_rank, 1);
 	}
+}
+
+/* ---- variable collectives ---- */
+
+#define WORDS_AT (FLOATS * sizeof(float) / 2) /* of the numbers, in send */
+
+static uint64_t *words_of(struct world *world, uint32_t i)
+{
+	return (uint64_t *)(void *)((char *)world->send[i].map.addr + WORDS_AT);
+}
+
+static struct rx_sqe v_entry(struct world *world, uint32_t i, uint8_t coll, const uint64_t *words)
+{
+	struct rx_sqe sqe =
+		all_reduce_entry(&world->ranks[i], 200 + i, &world->send[i], &world->recv[i], 0);
+
+	memcpy(words_of(world, i), words, rx_counts_words(coll, N) * sizeof(words[0]));
+	sqe.coll = coll;
+	sqe.op = 0;
+	sqe.root = world->send[i].handle;
+	sqe.imm = WORDS_AT;
+	return sqe;
+}
+
+/* Rank i has i + 1 elements, and wants them from the last rank's to the first's. */
+static const uint64_t gather_words[1 + 2 * N] = {0, 1, 2, 3, 4, 9, 7, 4, 0};
+
+static void check_gathered(struct world *world)
+{
+	for (uint32_t i = 0; i < N; i++) {
+		const float *recv = world->recv[i].map.addr;
+
+		for (uint32_t from = 0; from < N; from++)
+			for (uint32_t k = 0; k <= from; k++)
+				assert_true(recv[gather_words[1 + N + from] + k] ==
+					    (float)(k * (from + 1)));
+		assert_int_equal(((const uint32_t *)(const void *)recv)[10], UINT32_MAX);
+	}
+}
+
+static void gather_all(struct world *world)
+{
+	fill(world, 100);
+	for (uint32_t i = 0; i < N; i++) {
+		struct rx_sqe sqe = v_entry(world, i, RX_ALL_GATHER_V, gather_words);
+
+		client_submit(world->clients[i], &sqe);
+	}
+	for (uint32_t i = 0; i < N; i++) {
+		struct rx_cqe cqe = client_reap(world->clients[i]);
+
+		assert_int_equal(cqe.result, RX_OK);
+		assert_int_equal(cqe.user_data, 200 + i);
+		assert_int_equal(cqe.clash, 0);
+	}
+	check_gathered(world);
+}
+
+static void test_v(void **state)
+{
+	struct world *world = *state;
+
+	world_start(world);
+	gather_all(world);
+}
+
+/* What was said when the entry was taken counts. */
+static void test_v_changed_later(void **state)
+{
+	struct world *world = *state;
+
+	world_start(world);
+	fill(world, 100);
+	for (uint32_t i = 0; i < N; i++) {
+		struct rx_sqe sqe = v_entry(world, i, RX_ALL_GATHER_V, gather_words);
+
+		client_submit(world->clients[i], &sqe);
+		if (i == N - 1)
+			continue;
+		client_no_completion(world->clients[i], 20);
+		for (uint32_t w = 0; w < 1 + 2 * N; w++)
+			words_of(world, i)[w] = UINT64_MAX - w;
+	}
+	for (uint32_t i = 0; i < N; i++)
+		assert_int_equal(client_reap(world->clients[i]).result, RX_OK);
+	check_gathered(world);
+}
+
+static void expect_clash(struct world *world, uint32_t i, struct rx_cqe expected)
+{
+	struct rx_cqe cqe = client_reap(world->clients[i]);
+	struct rx_op_sig sig = {0};
+
+	memcpy(&sig, &cqe.peer_sig, sizeof(cqe.peer_sig));
+	assert_int_equal(cqe.result, RX_ERR_MISMATCH);
+	assert_int_equal(sig.root, 0);
+	assert_int_equal(cqe.peer_rank, expected.peer_rank);
+	assert_int_equal(cqe.clash, 1);
+	assert_int_equal(cqe.clash_block, expected.clash_block);
+	for (uint32_t k = 0; k < 2; k++) {
+		assert_int_equal(cqe.clash_rank[k], expected.clash_rank[k]);
+		assert_int_equal(cqe.clash_count[k], expected.clash_count[k]);
+	}
+	assert_int_equal(*(uint32_t *)world->recv[i].map.addr, UINT32_MAX);
+}
+
+static void test_v_counts_differ(void **state)
+{
+	struct world *world = *state;
+
+	world_start(world);
+	fill(world, 100);
+	for (uint32_t i = 0; i < N; i++) {
+		struct rx_sqe sqe = v_entry(world, i, RX_ALL_GATHER_V, gather_words);
+
+		if (i == 2)
+			words_of(world, i)[1 + 3] = 5;
+		client_submit(world->clients[i], &sqe);
+	}
+	for (uint32_t i = 0; i < N; i++)
+		expect_clash(world, i,
+			(struct rx_cqe){.peer_rank = i == 2 ? 0 : 2,
+				.clash_rank = {(uint8_t)i, i == 2 ? 0 : 2},
+				.clash_block = 3,
+				.clash_count = {i == 2 ? 5 : 4, i == 2 ? 4 : 5}});
+	gather_all(world);
+}
+
+static void test_v_pairs_differ(void **state)
+{
+	/* Two elements for everybody. */
+	static const uint64_t words[1 + 4 * N] = {
+		0, 2, 2, 2, 2, 0, 2, 4, 6, 2, 2, 2, 2, 0, 2, 4, 6};
+	struct world *world = *state;
+
+	world_start(world);
+	fill(world, 100);
+	for (uint32_t i = 0; i < N; i++) {
+		struct rx_sqe sqe = v_entry(world, i, RX_ALL_TO_ALL_V, words);
+
+		if (i == 3)
+			words_of(world, i)[1 + 2 * N + 1] = 1;
+		client_submit(world->clients[i], &sqe);
+	}
+	for (uint32_t i = 0; i < N; i++)
+		expect_clash(world, i,
+			(struct rx_cqe){.peer_rank = i == 1 ? 3 : 1,
+				.clash_rank = {1, 3},
+				.clash_count = {2, 1}});
+	gather_all(world);
+}
+
+static void test_v_against_other(void **state)
+{
+	struct world *world = *state;
+
+	world_start(world);
+	fill(world, 100);
+	for (uint32_t i = 0; i < N; i++) {
+		struct rx_sqe sqe = v_entry(
+			world, i, i == 1 ? RX_REDUCE_SCATTER_V : RX_ALL_GATHER_V, gather_words);
+
+		client_submit(world->clients[i], &sqe);
+	}
+	for (uint32_t i = 0; i < N; i++) {
+		struct rx_cqe cqe = client_reap(world->clients[i]);
+		uint8_t coll = 0;
+
+		memcpy(&coll, &cqe.peer_sig, 1);
+		assert_int_equal(cqe.result, RX_ERR_MISMATCH);
+		assert_int_equal(cqe.clash, 0);
+		assert_int_equal(cqe.peer_rank, i == 1 ? 0 : 1);
+		assert_int_equal(coll, i == 1 ? RX_ALL_GATHER_V : RX_REDUCE_SCATTER_V);
+		assert_int_equal(*(uint32_t *)world->recv[i].map.addr, UINT32_MAX);
+	}
+	gather_all(world);
+}
+
+/* One rank's numbers cannot be read, or not be right: its own fault, and the others hear of it. */
+static void test_v_bad(void **state)
+{
+	enum { HANDLE, OTHERS_HANDLE, OFFSET, ALIGNMENT, OVERFLOW, REGION, COUNT, BAD_N };
+	struct world *world = *state;
+
+	world_start(world);
+	for (uint32_t what = 0; what < BAD_N; what++) {
+		fill(world, 100);
+		for (uint32_t i = 0; i < N; i++) {
+			struct rx_sqe sqe = v_entry(world, i, RX_ALL_GATHER_V, gather_words);
+			uint64_t *words = words_of(world, i);
+
+			if (i == 1) {
+				sqe.root = what == HANDLE          ? 0
+					   : what == OTHERS_HANDLE ? world->send[2].handle
+								   : sqe.root;
+				sqe.imm = what == OFFSET
+						  ? rx_align_up(FLOATS * sizeof(float), 4096) - 8
+					  : what == ALIGNMENT ? WORDS_AT + 4
+							      : sqe.imm;
+				sqe.count = what == COUNT ? 4 : 0;
+				words[1 + N] = what == OVERFLOW ? UINT64_MAX
+					       : what == REGION ? FLOATS
+								: words[1 + N];
+			}
+			client_submit(world->clients[i], &sqe);
+		}
+		for (uint32_t i = 0; i < N; i++) {
+			struct rx_cqe cqe = client_reap(world->clients[i]);
+
+			assert_int_equal(cqe.result, RX_ERR_INVALID);
+			assert_int_equal(cqe.peer_rank, i == 1 ? UINT32_MAX : 1);
+			assert_int_equal(*(uint32_t *)world->recv[i].map.addr, UINT32_MAX);
+		}
+	}
+	gather_all(world);
+}
+
+static void test_v_death_and_abort(void **state)
+{
+	struct world *world = *state;
+
+	world_start(world);
+	fill(world, 100);
+	for (uint32_t i = 0; i < N - 1; i++) {
+		struct rx_sqe sqe = v_entry(world, i, RX_ALL_GATHER_V, gather_words);
+
+		client_submit(world->clients[i], &sqe);
+		client_submit(world->clients[i], &sqe);
+	}
+	client_no_completion(world->clients[0], 20);
+	world_close_client(world, N - 1);
+	for (uint32_t i = 0; i < N - 1; i++)
+		for (uint32_t k = 0; k < 2; k++) {
+			struct rx_cqe cqe = client_reap(world->clients[i]);
+
+			assert_int_equal(cqe.result, RX_ERR_PEER_LOST);
+			assert_int_equal(cqe.peer_rank, N - 1);
+		}
+	/* After the abort that follows. */
+	sleep_ms(400);
+	struct rx_sqe late = v_entry(world, 0, RX_ALL_GATHER_V, gather_words);
+	client_submit(world->clients[0], &late);
+	assert_int_equal(client_reap(world->clients[0]).result, RX_ERR_PEER_LOST);
 }
 
 /* Two communicators, used in opposite order. */
@@ -558,6 +801,13 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_in_place_and_shared, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_mismatch, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_bad_entries, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_v, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_v_changed_later, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_v_counts_differ, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_v_pairs_differ, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_v_against_other, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_v_bad, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_v_death_and_abort, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_opposite_order, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_many_in_flight, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_thousands, setup, teardown),

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Collectives over mapped memory against the oracle: pieces, places, cancelling. */
-#include "../../kernels/coll_extent.h"
+#include "../../kernels/coll_counts.h"
 #include "../../kernels/host/host_coll.h"
 #include "../oracle/oracle.h"
 
@@ -175,6 +175,10 @@ static void test_cancel(void **state)
 	assert_int_equal(host_coll_run(&args), -ECANCELED);
 }
 
+static const uint8_t every[] = {RX_ALL_REDUCE, RX_ALL_GATHER, RX_REDUCE_SCATTER, RX_ALL_TO_ALL,
+	RX_BROADCAST, RX_REDUCE, RX_GATHER, RX_SCATTER, RX_ALL_GATHER_V, RX_REDUCE_SCATTER_V,
+	RX_ALL_TO_ALL_V};
+
 /* ---- every collective, in one piece of memory ---- */
 
 #define SCENE_RANKS 8u
@@ -197,7 +201,75 @@ struct scene {
 	uint64_t send_at[SCENE_RANKS]; /* element of memory */
 	uint64_t recv_at[SCENE_RANKS];
 	uint64_t scalars[SCENE_RANKS];
+	/* Variable collectives: by rank, in the order of struct rx_counts. */
+	uint64_t numbers[SCENE_RANKS][4][SCENE_RANKS];
+	struct rx_counts counts[SCENE_RANKS];
 };
+
+/* Some blocks are empty, neighbours differ. */
+static uint64_t v_count(const struct scene *scene, uint32_t from, uint32_t to)
+{
+	uint32_t cut = (from * 3 + to * 5) % 7;
+
+	return cut == 3 || scene->count < cut ? 0 : scene->count - cut;
+}
+
+static uint64_t n_sent(const struct scene *scene, uint32_t from, uint32_t to)
+{
+	return v_count(scene, scene->coll == RX_REDUCE_SCATTER_V ? 0 : from,
+		scene->coll == RX_ALL_GATHER_V ? 0 : to);
+}
+
+/* From the last block to the first, with holes of @gap. */
+static void backwards(const uint64_t *counts, uint32_t n, uint64_t gap, uint64_t *displs)
+{
+	uint64_t next = gap;
+
+	for (uint32_t i = n; i-- > 0;) {
+		displs[i] = next;
+		next += counts[i] + gap;
+	}
+}
+
+static void scene_count(struct scene *scene, uint32_t rank)
+{
+	uint64_t(*numbers)[SCENE_RANKS] = scene->numbers[rank];
+	bool exchanges = scene->coll == RX_ALL_TO_ALL_V;
+	bool sends = exchanges || scene->coll == RX_REDUCE_SCATTER_V;
+	bool gathers = exchanges || scene->coll == RX_ALL_GATHER_V;
+
+	for (uint32_t peer = 0; peer < scene->n_ranks; peer++) {
+		numbers[0][peer] = n_sent(scene, rank, peer);
+		numbers[2][peer] = n_sent(scene, peer, rank);
+	}
+	backwards(numbers[0], scene->n_ranks, rank, numbers[1]);
+	backwards(numbers[2], scene->n_ranks, rank % 3, numbers[3]);
+	scene->counts[rank] = (struct rx_counts){
+		.send_counts = sends ? numbers[0] : NULL,
+		.send_displs = exchanges ? numbers[1] : NULL,
+		.recv_counts = gathers ? numbers[2] : NULL,
+		.recv_displs = gathers ? numbers[3] : NULL,
+	};
+}
+
+static void scene_extent(struct scene *scene, uint32_t rank)
+{
+	struct rx_extent *extent = &scene->extent[rank];
+
+	if (!rx_coll_is_v(scene->coll)) {
+		assert_true(rx_coll_extent(
+			scene->coll, scene->count, scene->n_ranks, rank, scene->root, extent));
+		return;
+	}
+	scene_count(scene, rank);
+	assert_true(
+		rx_counts_extent(scene->coll, &scene->counts[rank], scene->n_ranks, rank, extent));
+	extent->in_place_ok = scene->coll != RX_ALL_TO_ALL_V;
+	if (scene->coll == RX_ALL_GATHER_V)
+		extent->send_in_recv = scene->numbers[rank][3][rank];
+	else
+		extent->recv_in_send = rx_counts_sum(scene->numbers[rank][0], rank);
+}
 
 static bool is_in_place(const struct scene *scene, enum places places, uint32_t rank)
 {
@@ -214,10 +286,9 @@ static void scene_place(struct scene *scene, enum places places)
 	uint64_t at = 1;
 
 	for (uint32_t rank = 0; rank < scene->n_ranks; rank++) {
-		struct rx_extent *extent = &scene->extent[rank];
+		const struct rx_extent *extent = &scene->extent[rank];
 
-		assert_true(rx_coll_extent(
-			scene->coll, scene->count, scene->n_ranks, rank, scene->root, extent));
+		scene_extent(scene, rank);
 		scene->send_at[rank] = at;
 		if (is_in_place(scene, places, rank)) {
 			scene->recv_at[rank] = at + extent->recv_in_send;
@@ -287,7 +358,23 @@ static void expect_element(struct scene *scene, uint32_t rank, uint64_t k)
 	for (uint32_t i = 0; i < scene->n_ranks; i++)
 		src[i] = scene->before + scene->send_at[i] * size;
 	index = scene->coll == RX_REDUCE_SCATTER ? rank * scene->count + k : k;
+	if (scene->coll == RX_REDUCE_SCATTER_V)
+		index += rx_counts_sum(scene->numbers[0][0], rank);
 	oracle_fold(scene->dtype, scene->op, scene->n_ranks, src, index, scene->scalars, to);
+}
+
+static void expect_blocks(struct scene *scene, uint32_t rank)
+{
+	uint32_t size = rx_dtype_size(scene->dtype);
+
+	for (uint32_t from = 0; from < scene->n_ranks; from++) {
+		uint64_t first = scene->coll == RX_ALL_TO_ALL_V ? scene->numbers[from][1][rank] : 0;
+
+		memcpy(scene->expected +
+				(scene->recv_at[rank] + scene->numbers[rank][3][from]) * size,
+			scene->before + (scene->send_at[from] + first) * size,
+			n_sent(scene, from, rank) * size);
+	}
 }
 
 static int scene_run(const struct scene *scene, const _Atomic uint32_t *cancel)
@@ -308,7 +395,8 @@ static int scene_run(const struct scene *scene, const _Atomic uint32_t *cancel)
 		.op = (uint8_t)scene->op,
 		.n_ranks = scene->n_ranks,
 		.root = scene->root,
-		.count = scene->count,
+		.count = rx_coll_is_v(scene->coll) ? 0 : scene->count,
+		.counts = scene->counts,
 		.send = send,
 		.recv = recv,
 		.scalars = scene->scalars,
@@ -319,9 +407,14 @@ static int scene_run(const struct scene *scene, const _Atomic uint32_t *cancel)
 static void play(struct scene scene, enum places places)
 {
 	scene_make(&scene, places);
-	for (uint32_t rank = 0; rank < scene.n_ranks; rank++)
+	for (uint32_t rank = 0; rank < scene.n_ranks; rank++) {
+		if (scene.counts[rank].recv_counts) {
+			expect_blocks(&scene, rank);
+			continue;
+		}
 		for (uint64_t k = 0; k < scene.extent[rank].recv; k++)
 			expect_element(&scene, rank, k);
+	}
 	assert_int_equal(scene_run(&scene, NULL), 0);
 	assert_memory_equal(
 		scene.memory, scene.expected, scene.elements * rx_dtype_size(scene.dtype));
@@ -344,11 +437,11 @@ static void test_every_collective(void **state)
 	static const uint8_t dtypes[] = {RX_UINT8, RX_BFLOAT16, RX_FLOAT32, RX_INT64};
 
 	(void)state;
-	for (uint32_t coll = RX_ALL_REDUCE; coll <= RX_SCATTER; coll++)
+	for (size_t i = 0; i < RX_ARRAY_SIZE(every); i++)
 		for (size_t n = 0; n < RX_ARRAY_SIZE(ranks); n++)
 			for (size_t c = 0; c < RX_ARRAY_SIZE(counts); c++)
 				play_roots_and_places((struct scene){
-					.coll = coll,
+					.coll = every[i],
 					.n_ranks = ranks[n],
 					.dtype = dtypes[(n + c) % RX_ARRAY_SIZE(dtypes)],
 					.op = RX_SUM,
@@ -360,12 +453,13 @@ static void test_every_collective(void **state)
 static void test_every_type(void **state)
 {
 	(void)state;
-	for (uint32_t coll = RX_ALL_REDUCE; coll <= RX_SCATTER; coll++)
+	for (size_t i = 0; i < RX_ARRAY_SIZE(every); i++)
 		for (uint32_t dtype = 0; dtype < RX_DTYPE_N; dtype++)
-			for (uint32_t op = 0; op < (rx_coll_reduces(coll) ? RX_REDOP_N : 1u); op++)
-				play((struct scene){.coll = coll,
+			for (uint32_t op = 0; op < (rx_coll_reduces(every[i]) ? RX_REDOP_N : 1u);
+				op++)
+				play((struct scene){.coll = every[i],
 					     .n_ranks = 3,
-					     .root = rx_coll_has_root(coll) ? 1 : 0,
+					     .root = rx_coll_has_root(every[i]) ? 1 : 0,
 					     .dtype = dtype,
 					     .op = op,
 					     .count = 65},
@@ -377,11 +471,11 @@ static void test_every_piece(void **state)
 	static const uint64_t counts[] = {(1 << 17) - 1, 1 << 17, (1 << 17) + 1};
 
 	(void)state;
-	for (uint32_t coll = RX_ALL_GATHER; coll <= RX_SCATTER; coll++)
+	for (size_t i = 1; i < RX_ARRAY_SIZE(every); i++)
 		for (size_t c = 0; c < RX_ARRAY_SIZE(counts); c++)
-			play((struct scene){.coll = coll,
+			play((struct scene){.coll = every[i],
 				     .n_ranks = 2,
-				     .root = rx_coll_has_root(coll) ? 1 : 0,
+				     .root = rx_coll_has_root(every[i]) ? 1 : 0,
 				     .dtype = RX_UINT64,
 				     .op = RX_SUM,
 				     .count = counts[c]},
@@ -399,8 +493,9 @@ static void test_every_cancel(void **state)
 	_Atomic uint32_t cancel = 1;
 
 	(void)state;
-	for (uint32_t coll = RX_ALL_REDUCE; coll <= RX_SCATTER; coll++) {
-		struct scene scene = {.coll = coll, .n_ranks = 3, .dtype = RX_FLOAT32, .count = 5};
+	for (size_t i = 0; i < RX_ARRAY_SIZE(every); i++) {
+		struct scene scene = {
+			.coll = every[i], .n_ranks = 3, .dtype = RX_FLOAT32, .count = 5};
 
 		scene_make(&scene, PLACE_APART);
 		assert_int_equal(scene_run(&scene, &cancel), -ECANCELED);
@@ -456,8 +551,9 @@ static void test_unsupported(void **state)
 	assert_true(host_coll_supported(RX_BARRIER));
 	assert_true(host_coll_supported(RX_ALL_REDUCE));
 	assert_true(host_coll_supported(RX_SCATTER));
+	assert_true(host_coll_supported(RX_ALL_TO_ALL_V));
+	assert_false(host_coll_supported(RX_SEND));
 	assert_false(host_coll_supported(RX_RECV));
-	assert_false(host_coll_supported(RX_ALL_TO_ALL_V));
 	assert_false(host_coll_supported(RX_COLL_N));
 	assert_false(host_coll_supported(UINT32_MAX));
 	assert_int_equal(host_coll_run(&(struct host_coll_args){.coll = RX_SEND}), -ENOTSUP);
