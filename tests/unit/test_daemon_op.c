@@ -443,7 +443,7 @@ static void test_v_bad(void **state)
 							      : sqe.imm;
 				sqe.count = what == COUNT ? 4 : 0;
 				words[1 + N] = what == OVERFLOW ? UINT64_MAX
-					       : what == REGION ? FLOATS
+					       : what == REGION ? 2 * FLOATS
 								: words[1 + N];
 			}
 			client_submit(world->clients[i], &sqe);
