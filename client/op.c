@@ -45,11 +45,9 @@ rcclx_result op_start(
 	op->comm = comm;
 	op->client = comm->client;
 	op->sig = request->sig;
-	if (rx_coll_is_v(op->sig.coll)) {
-		/* A checksum, for ranks that compare by themselves; and only they do it in fp8. */
+	/* A checksum, for ranks that compare by themselves. */
+	if (rx_coll_is_v(op->sig.coll))
 		op->sig.count = 0;
-		op->sig.flags = sqe.flags = 0;
-	}
 	r = placement_begin(comm, request, &op->placement, &sqe);
 	if (r == RCCLX_OK)
 		r = op_submit(op, &sqe);

@@ -66,8 +66,7 @@ static const char *check_call(const struct rx_sqe *sqe, uint32_t n_ranks)
 		return "unknown reduction";
 	if (!rx_coll_reduces(sqe->coll) && sqe->op != 0)
 		return "this collective does not reduce";
-	if (!rx_precision_flags_ok(sqe->flags, sqe->coll, sqe->dtype, sqe->op) ||
-		(rx_coll_is_v(sqe->coll) && sqe->flags != 0))
+	if (!rx_precision_flags_ok(sqe->flags, sqe->coll, sqe->dtype, sqe->op))
 		return "unknown flags";
 	if (sqe->coll == RX_BARRIER && sqe->count != 0)
 		return "a barrier has no data";

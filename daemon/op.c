@@ -211,9 +211,27 @@ static void run_in_worker(struct exec_job *job)
 
 /* ---- low precision ---- */
 
+/* all_to_all_v: the most that one rank sends, as the ranks themselves compare it. */
+static bool is_large(const struct op *op)
+{
+	const struct rx_fabric_ctl *ctl = op->comm->fabric.ctl;
+	const struct rx_op_sig *sig = &op->parts[0].sig;
+	uint32_t n_ranks = op->comm->n_ranks;
+	uint64_t most = 0;
+
+	for (uint32_t rank = 0; rank < n_ranks; rank++)
+		most = rx_max_u64(most, rx_counts_sum(op->counts[rank].send_counts, n_ranks));
+	return rx_precision_large(most, sig->dtype,
+		rx_precision_min(&ctl->precision, &ctl->tuning, sig->coll, n_ranks));
+}
+
 static bool in_low_precision(const struct op *op)
 {
-	return op->parts[0].sig.flags == RX_SIG_FP8 && !op->comm->over_budget;
+	uint8_t flags = op->parts[0].sig.flags;
+
+	if (op->comm->over_budget)
+		return false;
+	return flags == RX_SIG_FP8 || (flags == RX_SIG_FP8_IF_LARGE && is_large(op));
 }
 
 static void prepare_lowprec(struct op *op)

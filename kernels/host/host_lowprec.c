@@ -179,13 +179,24 @@ static int sum_into(struct work *w, uint64_t first, uint64_t count, void *out)
 	return 0;
 }
 
+/* Elements of @rank's block of a reduce-scatter. */
+static uint64_t result_count(const struct host_coll_args *args, uint32_t rank)
+{
+	return rx_coll_is_v(args->coll) ? args->counts[0].send_counts[rank] : args->count;
+}
+
 static int reduce_scatter(struct work *w)
 {
 	const struct host_coll_args *args = w->args;
+	uint64_t first = 0;
 	int r = 0;
 
-	for (uint32_t rank = 0; rank < args->n_ranks && r == 0; rank++)
-		r = sum_into(w, rank * args->count, args->count, args->recv[rank]);
+	for (uint32_t rank = 0; rank < args->n_ranks && r == 0; rank++) {
+		uint64_t count = result_count(args, rank);
+
+		r = sum_into(w, first, count, args->recv[rank]);
+		first += count;
+	}
 	return r;
 }
 
@@ -229,18 +240,57 @@ static int copy_block(struct work *w, const uint8_t *src, uint64_t count, uint8_
 	return 0;
 }
 
+/* ---- blocks that are copied: where @from's block for @to lies, and where it goes ---- */
+
+static uint64_t sent_count(const struct host_coll_args *args, uint32_t from, uint32_t to)
+{
+	switch (args->coll) {
+	case RX_ALL_GATHER_V:
+		return args->counts[0].recv_counts[from];
+	case RX_ALL_TO_ALL_V:
+		return args->counts[from].send_counts[to];
+	default:
+		return args->count;
+	}
+}
+
+static const uint8_t *sent_at(const struct work *w, uint32_t from, uint32_t to)
+{
+	const struct host_coll_args *args = w->args;
+	uint64_t first = 0;
+
+	if (args->coll == RX_ALL_TO_ALL_V)
+		first = args->counts[from].send_displs[to];
+	else if (args->coll == RX_ALL_TO_ALL)
+		first = to * args->count;
+	return (const uint8_t *)args->send[from] + first * w->size;
+}
+
+static uint8_t *received_at(const struct work *w, uint32_t from, uint32_t to)
+{
+	const struct host_coll_args *args = w->args;
+	uint64_t first =
+		rx_coll_is_v(args->coll) ? args->counts[to].recv_displs[from] : from * args->count;
+
+	return (uint8_t *)args->recv[to] + first * w->size;
+}
+
 static int all_gather(struct work *w)
 {
 	const struct host_coll_args *args = w->args;
-	uint64_t bytes = args->count * w->size;
 	uint8_t *dst[RX_MAX_RANKS];
 	int r = 0;
 
 	for (uint32_t from = 0; from < args->n_ranks && r == 0; from++) {
+		uint64_t count = sent_count(args, from, from);
+
+		/* Without elements there may be no buffers. */
+		if (count == 0)
+			continue;
 		for (uint32_t to = 0; to < args->n_ranks; to++)
-			dst[to] = (uint8_t *)args->recv[to] + from * bytes;
+			dst[to] = received_at(w, from, to);
 		r = copy_block(
-			w, args->send[from], args->count, dst, args->n_ranks, args->n_ranks - 1);
+			w, sent_at(w, from, from), count, dst, args->n_ranks, args->n_ranks - 1);
 	}
 	return r;
 }
@@ -248,15 +298,17 @@ static int all_gather(struct work *w)
 static int all_to_all(struct work *w)
 {
 	const struct host_coll_args *args = w->args;
-	uint64_t bytes = args->count * w->size;
 	int r = 0;
 
 	for (uint32_t from = 0; from < args->n_ranks; from++) {
 		for (uint32_t to = 0; to < args->n_ranks && r == 0; to++) {
-			uint8_t *dst = (uint8_t *)args->recv[to] + from * bytes;
+			uint64_t count = sent_count(args, from, to);
+			uint8_t *dst = NULL;
 
-			r = copy_block(w, (const uint8_t *)args->send[from] + to * bytes,
-				args->count, &dst, 1, from != to);
+			if (count == 0)
+				continue;
+			dst = received_at(w, from, to);
+			r = copy_block(w, sent_at(w, from, to), count, &dst, 1, from != to);
 		}
 	}
 	return r;
@@ -273,10 +325,13 @@ int host_lowprec_run(const struct host_coll_args *args)
 	case RX_ALL_REDUCE:
 		return all_reduce(&w);
 	case RX_ALL_GATHER:
+	case RX_ALL_GATHER_V:
 		return all_gather(&w);
 	case RX_REDUCE_SCATTER:
+	case RX_REDUCE_SCATTER_V:
 		return reduce_scatter(&w);
 	case RX_ALL_TO_ALL:
+	case RX_ALL_TO_ALL_V:
 		return all_to_all(&w);
 	default:
 		return -ENOTSUP;

@@ -51,7 +51,7 @@ static struct coll_case case_of(uint32_t i, const struct sweep *sweep)
 	rest /= 2;
 	c.memory = rest % COLL_MEMORY_N;
 	rest /= COLL_MEMORY_N;
-	c.mode = rx_coll_is_v(c.coll) ? COLL_INLINE : rest % COLL_MODE_N;
+	c.mode = rest % COLL_MODE_N;
 	c.count = counts[(i / 2 + rest + i / 97) % sweep->n_counts];
 	return c;
 }

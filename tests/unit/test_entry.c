@@ -347,8 +347,10 @@ static void test_v_bad(void **state)
 		sqe.count = 1;
 		expect_bad(sqe, facts, "no count");
 		sqe = v_entry(c);
-		sqe.op = RX_SUM;
+		sqe.flags = c->coll == RX_ALL_TO_ALL_V ? RX_SIG_FLAGS : RX_SIG_FP8_IF_LARGE;
+		expect_bad(sqe, facts, "unknown flags");
 		sqe.flags = RX_SIG_FP8;
+		sqe.dtype = RX_FLOAT64;
 		expect_bad(sqe, facts, "unknown flags");
 		sqe = v_entry(c);
 		sqe.op = RX_REDOP_N;
