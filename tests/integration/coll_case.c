@@ -245,7 +245,11 @@ static rcclx_result do_call(
 	struct rcclx_call_config config = RCCLX_CALL_CONFIG_INIT;
 
 	config.timeout_ns = c->timeout_ns;
-	config.precision = c->ask_fp8 ? (uint32_t)RCCLX_PRECISION_FP8 : w->precision;
+	config.precision = w->precision;
+	if (c->ask_fp8)
+		config.precision = RCCLX_PRECISION_FP8;
+	if (c->ask_nothing)
+		config.precision = RCCLX_PRECISION_AUTO;
 	if (w->op == RX_PREMUL_SUM)
 		config.scalar = &c->scalars[c->rank];
 	if (w->mode == COLL_DAEMON)

@@ -357,6 +357,46 @@ static void test_configured(void **state)
 	node_stop(node);
 }
 
+/*
+ * The ranks of an all_to_all_v hear of each other's counts before they compare with the threshold:
+ * what the one sends that sends most decides for all.
+ */
+static int rank_variable(struct rank_ctx *ctx)
+{
+	struct rcclx_comm_config config = RCCLX_COMM_CONFIG_INIT;
+	struct coll_rank c;
+
+	config.low_precision = RCCLX_LOW_PRECISION_ALL;
+	/* The three ranks send 1995, 1993 and 2988 floats for a count of 1000, and 2 less for 999.
+	 */
+	config.low_precision_min = 2988 * sizeof(float);
+	RANK_DO(open_with(&c, ctx, 3 * 1100 * sizeof(float) + 4096, &config));
+	c.ask_nothing = true;
+	for (uint32_t i = 0; i < 4; i++) {
+		struct coll_case what = {
+			.coll = RX_ALL_TO_ALL_V,
+			.dtype = RX_FLOAT32,
+			.count = i % 2 ? 1000 : 999,
+			.mode = i / 2 ? COLL_START : COLL_INLINE,
+			.precision = i % 2 ? RCCLX_PRECISION_FP8 : RCCLX_PRECISION_EXACT,
+			.seed = i,
+			.tame = true,
+		};
+
+		RANK_DO(coll_run(&c, &what));
+	}
+	return coll_close(&c);
+}
+
+static void test_variable(void **state)
+{
+	struct node *node = node_start(NULL);
+
+	(void)state;
+	world_run(node, 3, rank_variable, NULL);
+	node_stop(node);
+}
+
 /* What has no such form is exact, also where low precision is asked for. */
 static int rank_others(struct rank_ctx *ctx)
 {
@@ -657,6 +697,7 @@ int main(void)
 		HARNESS_TEST(test_large),
 		HARNESS_TEST(test_environment),
 		HARNESS_TEST(test_configured),
+		HARNESS_TEST(test_variable),
 		HARNESS_TEST(test_others),
 		HARNESS_TEST(test_disagreement),
 		HARNESS_TEST(test_death),
