@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
 lint_tests = \
+	tests/lint/aarch64.sh \
 	tests/lint/atomics.sh \
 	tests/lint/format.sh \
 	tests/lint/layers.sh \
