@@ -25,3 +25,5 @@ TESTS += tests/gpu-emu/test_gpu_backend
 tests_gpu_emu_test_gpu_backend_SOURCES = tests/gpu-emu/test_gpu_backend.c
 tests_gpu_emu_test_gpu_backend_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
 tests_gpu_emu_test_gpu_backend_LDADD = $(CMOCKA_LIBS)
+
+EXTRA_DIST += tests/gpu/backend.c tests/gpu/backend.sh tests/gpu/backend_words.cu
