@@ -47,7 +47,6 @@ struct gpu_access {
 #define GPU_LAUNCH_END            GPU_PICK(0, 3)
 #define GPU_POINTER_BLOCK_ID      20 /* CUDA */
 #define GPU_STREAM_NON_BLOCKING   1
-#define GPU_EVENT_NO_TIMING       2
 #define GPU_CAPTURE_THREAD_LOCAL  1
 #define GPU_WAIT_GEQ              0
 #define GPU_WAIT_EQ               1
@@ -184,11 +183,6 @@ struct gpu_rows_cuda {
 	X(graph_nodes, 0, "cuGraphGetNodes", "hipGraphGetNodes",                                   \
 		(void *graph, void **nodes, size_t *n_p))                                          \
 	X(graph_destroy, 0, "cuGraphDestroy", "hipGraphDestroy", (void *graph))                    \
-	X(event_create, 1, "cuEventCreate", "hipEventCreateWithFlags",                             \
-		(void **event_p, unsigned int flags))                                              \
-	X(event_record, 1, "cuEventRecord", "hipEventRecord", (void *event, void *stream))         \
-	X(event_query, 1, "cuEventQuery", "hipEventQuery", (void *event))                          \
-	X(event_destroy, 1, "cuEventDestroy_v2", "hipEventDestroy", (void *event))                 \
 	X(module_load, 1, "cuModuleLoadData", "hipModuleLoadData",                                 \
 		(void **module_p, const void *image))                                              \
 	X(module_unload, 1, "cuModuleUnload", "hipModuleUnload", (void *module))                   \

@@ -344,31 +344,6 @@ int emu_graph_destroy(void *graph)
 	return GPU_SUCCESS;
 }
 
-/* ---- events: a stream comes to them at once here, as nobody waits for one ---- */
-
-int emu_event_create(void **event_p, unsigned int flags)
-{
-	(void)flags;
-	*event_p = malloc(1);
-	return *event_p ? GPU_SUCCESS : GPU_OUT_OF_MEMORY;
-}
-
-int emu_event_record(void *event, void *stream)
-{
-	return event && stream ? GPU_SUCCESS : GPU_INVALID_VALUE;
-}
-
-int emu_event_query(void *event)
-{
-	return event ? GPU_SUCCESS : GPU_INVALID_VALUE;
-}
-
-int emu_event_destroy(void *event)
-{
-	free(event);
-	return GPU_SUCCESS;
-}
-
 /* ---- kernels ---- */
 
 int emu_module_load(void **module_p, const void *image)

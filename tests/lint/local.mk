@@ -3,6 +3,7 @@ lint_tests = \
 	tests/lint/aarch64.sh \
 	tests/lint/atomics.sh \
 	tests/lint/format.sh \
+	tests/lint/gpu_api.sh \
 	tests/lint/layers.sh \
 	tests/lint/man.sh \
 	tests/lint/nccl.sh \
