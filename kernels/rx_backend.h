@@ -196,11 +196,6 @@ struct rx_gpu_map_info {
 
 /* ---- running ---- */
 
-enum rx_gpu_alloc_flags {
-	/* Words that kernels of several devices synchronise with: never in one device's cache. */
-	RX_GPU_ALLOC_WORDS = 1 << 0,
-};
-
 struct rx_gpu_launch {
 	const char *kernel; /* a name of kernels/device/device_abi.h */
 	const void *args;   /* its one argument, passed by value */
@@ -376,13 +371,12 @@ struct rx_backend_v1 {
 
 	/**
 	 * alloc() - device memory of our own, can be exported; cleared
-	 * @flags: enum rx_gpu_alloc_flags
 	 *
 	 * Blocks until it is cleared.
 	 * free() blocks until the device is idle: not while others work.
 	 */
-	int (*alloc)(struct rx_gpu_device *device, uint64_t bytes, uint32_t flags,
-		uint64_t *address_p, struct rx_gpu_error *error);
+	int (*alloc)(struct rx_gpu_device *device, uint64_t bytes, uint64_t *address_p,
+		struct rx_gpu_error *error);
 	void (*free)(struct rx_gpu_device *device, uint64_t address);
 
 	/**
@@ -414,26 +408,25 @@ struct rx_backend_v1 {
 
 	/**
 	 * prove() - compare the owner's rows with ours
-	 * @base:  of the allocation or piece that sample() was called for; each piece of virtual
-	 *         memory is proven for itself
 	 * @rows:  RX_GPU_SAMPLE_BYTES, as the owner's sample() gave them for this @sample
 	 * @flags: enum rx_gpu_prove_flags
 	 *
 	 * Blocks: for one small copy in a stream of its own.
 	 * A mapping that is proven stays so when the contents do not distinguish, and becomes
 	 * RX_GPU_WRONG when stable contents differ; RX_GPU_WRONG stays.
-	 * Return: 0 with the piece's verdict, or RX_GPU_E_GONE, _INVALID, _DEVICE; RX_GPU_BUSY when
-	 * the device did not come to it for a second: nothing was decided.
+	 * Return: 0 with the verdict on the sampled range (virtual memory: on each piece that a row
+	 * lies in), or RX_GPU_E_GONE, _INVALID, _DEVICE; RX_GPU_BUSY when the device did not come
+	 * to it for a second: nothing was decided.
 	 */
-	int (*prove)(struct rx_gpu_map *map, uint64_t base, const struct rx_gpu_sample *sample,
-		const void *rows, uint32_t flags, uint32_t *verdict_p, struct rx_gpu_error *error);
+	int (*prove)(struct rx_gpu_map *map, const struct rx_gpu_sample *sample, const void *rows,
+		uint32_t flags, uint32_t *verdict_p, struct rx_gpu_error *error);
 
 	/**
-	 * map_address() - where the device sees what the owner has at [@theirs, @theirs + @bytes)
+	 * map_address() - where the device sees [@offset, @offset + @bytes) of the allocation
 	 *
 	 * Return: RX_GPU_E_UNPROVEN (counted, with the reason), RX_GPU_E_GONE, RX_GPU_E_INVALID.
 	 */
-	int (*map_address)(struct rx_gpu_map *map, uint64_t theirs, uint64_t bytes,
+	int (*map_address)(struct rx_gpu_map *map, uint64_t offset, uint64_t bytes,
 		uint64_t *address_p, struct rx_gpu_error *error);
 
 	/** map_info() - what is known of @map */
@@ -474,6 +467,14 @@ struct rx_backend_v1 {
 	 * @address: from host_register()
 	 */
 	int (*signal)(struct rx_gpu_device *device, void *stream, uint64_t address, uint64_t value,
+		struct rx_gpu_error *error);
+
+	/**
+	 * alloc_words() - alloc() for words that kernels of several devices synchronise with
+	 *
+	 * Such memory is never in one device's cache. free() takes it, too.
+	 */
+	int (*alloc_words)(struct rx_gpu_device *device, uint64_t bytes, uint64_t *address_p,
 		struct rx_gpu_error *error);
 };
 

@@ -45,4 +45,5 @@ __attribute__((visibility("default"))) const struct rx_backend_v1 rcclx_backend_
 	.copy = gpu_run_copy,
 	.launch = gpu_launch,
 	.signal = gpu_signal,
+	.alloc_words = gpu_alloc_shared,
 };

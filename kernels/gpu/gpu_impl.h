@@ -214,7 +214,9 @@ void gpu_stream_free(struct rx_gpu_device *device, struct gpu_stream *stream);
 bool gpu_streams_idle(struct rx_gpu_device *device);
 
 /* gpu_memory.c */
-int gpu_alloc(struct rx_gpu_device *device, uint64_t bytes, uint32_t flags, uint64_t *address_p,
+int gpu_alloc_shared(struct rx_gpu_device *device, uint64_t bytes, uint64_t *address_p,
+	struct rx_gpu_error *error);
+int gpu_alloc(struct rx_gpu_device *device, uint64_t bytes, uint64_t *address_p,
 	struct rx_gpu_error *error);
 void gpu_free(struct rx_gpu_device *device, uint64_t address);
 int gpu_scratch_get(struct rx_gpu_device *device, uint64_t bytes, uint64_t *address_p,
@@ -224,7 +226,7 @@ void gpu_scratch_put(struct rx_gpu_device *device, uint64_t address);
 /* gpu_map.c */
 int gpu_import(struct rx_gpu_device *device, uint64_t owner, const struct rx_gpu_export *exports,
 	const int *fds, uint32_t n, struct rx_gpu_map **map_p, struct rx_gpu_error *error);
-int gpu_map_address(struct rx_gpu_map *map, uint64_t theirs, uint64_t bytes, uint64_t *address_p,
+int gpu_map_address(struct rx_gpu_map *map, uint64_t offset, uint64_t bytes, uint64_t *address_p,
 	struct rx_gpu_error *error);
 void gpu_map_info(const struct rx_gpu_map *map, struct rx_gpu_map_info *info_p);
 void gpu_map_release(struct rx_gpu_map *map);
@@ -246,7 +248,7 @@ RX_WARN_UNUSED int gpu_map_new(struct rx_gpu_device *device, uint64_t owner,
 void gpu_unmap(struct rx_gpu_map *map);
 
 /* gpu_prove.c */
-int gpu_prove(struct rx_gpu_map *map, uint64_t base, const struct rx_gpu_sample *sample,
-	const void *rows, uint32_t flags, uint32_t *verdict_p, struct rx_gpu_error *error);
+int gpu_prove(struct rx_gpu_map *map, const struct rx_gpu_sample *sample, const void *rows,
+	uint32_t flags, uint32_t *verdict_p, struct rx_gpu_error *error);
 
 #endif

@@ -181,18 +181,16 @@ static int check_exports(struct rx_gpu_device *device, const struct rx_gpu_expor
 	return check_device(device, first->uuid, error);
 }
 
-/* The pieces are some of the map's, in a row. */
+/* The pieces are the map's first ones: offsets are the same in both. */
 static bool has_all(const struct rx_gpu_map *map, const struct rx_gpu_export *exports, uint32_t n)
 {
-	for (uint32_t at = 0; at + n <= map->n_pieces; at++) {
-		uint32_t i = 0;
-
-		while (i < n && gpu_same_piece(&map->pieces[at + i].export, &exports[i]))
-			i++;
-		if (i == n)
-			return true;
+	if (n > map->n_pieces)
+		return false;
+	for (uint32_t i = 0; i < n; i++) {
+		if (!gpu_same_piece(&map->pieces[i].export, &exports[i]))
+			return false;
 	}
-	return false;
+	return true;
 }
 
 /* The owner has other memory now where this mapping's was. */
@@ -299,31 +297,27 @@ static const char *const whys[RX_GPU_WHY_N] = {
 	[RX_GPU_WHY_WRONG] = "it shows other memory",
 };
 
-int gpu_map_address(struct rx_gpu_map *map, uint64_t theirs, uint64_t bytes, uint64_t *address_p,
+int gpu_map_address(struct rx_gpu_map *map, uint64_t offset, uint64_t bytes, uint64_t *address_p,
 	struct rx_gpu_error *error)
 {
-	uint64_t base = map->pieces[0].export.memory.base;
-
 	if (!map->alive)
 		return gpu_fail(error, RX_GPU_E_GONE, 0, "the owner has freed this memory");
-	if (theirs < base || !rx_range_ok(theirs - base, bytes, map->bytes))
+	if (!rx_range_ok(offset, bytes, map->bytes))
 		return gpu_fail(error, RX_GPU_E_INVALID, 0,
-			"%llu bytes at %#llx, outside the mapping of %llu at %#llx",
-			(unsigned long long)bytes, (unsigned long long)theirs,
-			(unsigned long long)map->bytes, (unsigned long long)base);
+			"%llu bytes at %llu of a mapping of %llu", (unsigned long long)bytes,
+			(unsigned long long)offset, (unsigned long long)map->bytes);
 	for (uint32_t i = 0; i < map->n_pieces; i++) {
 		const struct gpu_piece *piece = &map->pieces[i];
+		uint64_t start = piece->at - map->address;
 
-		if (piece->export.memory.base >= theirs + bytes ||
-			end_of(&piece->export.memory) <= theirs)
-			continue;
-		if (piece->verdict == RX_GPU_PROVEN)
+		if (piece->verdict == RX_GPU_PROVEN || start >= offset + bytes ||
+			start + piece->export.memory.bytes <= offset)
 			continue;
 		gpu_count_copied(map->device, piece->why);
 		return gpu_fail(error, RX_GPU_E_UNPROVEN, 0, "the mapping is not proven: %s",
 			whys[piece->why]);
 	}
-	*address_p = map->address + (theirs - base);
+	*address_p = map->address + offset;
 	return RX_GPU_OK;
 }
 

@@ -22,13 +22,13 @@ static int clear(
 	return result;
 }
 
-static int alloc_here(struct rx_gpu_device *device, uint64_t bytes, uint32_t flags,
-	uint64_t *address_p, struct rx_gpu_error *error)
+static int alloc_here(struct rx_gpu_device *device, uint64_t bytes, bool words, uint64_t *address_p,
+	struct rx_gpu_error *error)
 {
 	const struct gpu_sym *sym = &device->gpu->sym;
 	uint64_t address = 0;
-	int native = flags & RX_GPU_ALLOC_WORDS ? gpu_alloc_words(sym, &address, bytes)
-						: sym->mem_alloc(&address, bytes);
+	int native =
+		words ? gpu_alloc_words(sym, &address, bytes) : sym->mem_alloc(&address, bytes);
 	int result = gpu_device_check(device, native, "allocating device memory", error);
 
 	if (result != RX_GPU_OK)
@@ -41,7 +41,7 @@ static int alloc_here(struct rx_gpu_device *device, uint64_t bytes, uint32_t fla
 	return result;
 }
 
-int gpu_alloc(struct rx_gpu_device *device, uint64_t bytes, uint32_t flags, uint64_t *address_p,
+static int alloc(struct rx_gpu_device *device, uint64_t bytes, bool words, uint64_t *address_p,
 	struct rx_gpu_error *error)
 {
 	struct gpu_scope scope = {0};
@@ -54,9 +54,21 @@ int gpu_alloc(struct rx_gpu_device *device, uint64_t bytes, uint32_t flags, uint
 	result = gpu_enter(device, &scope, error);
 	if (result != RX_GPU_OK)
 		return result;
-	result = alloc_here(device, bytes, flags, address_p, error);
+	result = alloc_here(device, bytes, words, address_p, error);
 	gpu_leave(device->gpu, &scope);
 	return result;
+}
+
+int gpu_alloc(struct rx_gpu_device *device, uint64_t bytes, uint64_t *address_p,
+	struct rx_gpu_error *error)
+{
+	return alloc(device, bytes, false, address_p, error);
+}
+
+int gpu_alloc_shared(struct rx_gpu_device *device, uint64_t bytes, uint64_t *address_p,
+	struct rx_gpu_error *error)
+{
+	return alloc(device, bytes, true, address_p, error);
 }
 
 void gpu_free(struct rx_gpu_device *device, uint64_t address)
@@ -78,7 +90,7 @@ void gpu_free(struct rx_gpu_device *device, uint64_t address)
 static int make_pool(struct rx_gpu_device *device, struct rx_gpu_error *error)
 {
 	uint64_t base = 0;
-	int result = gpu_alloc(device, device->gpu->scratch_bytes, 0, &base, error);
+	int result = gpu_alloc(device, device->gpu->scratch_bytes, &base, error);
 
 	if (result != RX_GPU_OK)
 		return result;

@@ -206,22 +206,31 @@ int gpu_export(struct rx_gpu *gpu, uint64_t address, uint64_t bytes, struct rx_g
 
 /* ---- samples ---- */
 
+/* The range may lie across pieces of virtual memory, as a buffer does. */
 static int check_sample(struct rx_gpu *gpu, uint64_t base, const struct rx_gpu_sample *sample,
 	struct rx_gpu_error *error)
 {
 	struct rx_gpu_memory memory = {0};
-	int result = gpu_describe(gpu, base, &memory, error);
+	uint64_t at = base;
+	uint64_t end = 0;
+	int result = RX_GPU_OK;
 
-	if (result != RX_GPU_OK)
-		return result;
-	if (memory.kind == RX_GPU_MEM_HOST || memory.base != base)
-		return gpu_fail(error, RX_GPU_E_INVALID, 0,
-			"%#llx is not where an allocation begins", (unsigned long long)base);
-	if (sample->bytes == 0 || !rx_range_ok(sample->offset, sample->bytes, memory.bytes))
-		return gpu_fail(error, RX_GPU_E_INVALID, 0,
-			"a sample of %llu bytes at %llu of an allocation of %llu",
-			(unsigned long long)sample->bytes, (unsigned long long)sample->offset,
-			(unsigned long long)memory.bytes);
+	if (sample->bytes == 0 || !rx_add_u64(base, sample->offset, &end) ||
+		!rx_add_u64(end, sample->bytes, &end))
+		return gpu_fail(
+			error, RX_GPU_E_INVALID, 0, "a sample of nothing, or of everything");
+	while (at < end) {
+		result = gpu_describe(gpu, at, &memory, error);
+		if (result != RX_GPU_OK)
+			return result;
+		if (memory.kind == RX_GPU_MEM_HOST || memory.base != at ||
+			(at != base && memory.kind != RX_GPU_MEM_VIRTUAL))
+			return gpu_fail(error, RX_GPU_E_INVALID, 0,
+				"a sample of %llu bytes at %llu leaves the allocation at %#llx",
+				(unsigned long long)sample->bytes,
+				(unsigned long long)sample->offset, (unsigned long long)base);
+		at += memory.bytes;
+	}
 	return RX_GPU_OK;
 }
 

@@ -21,7 +21,7 @@
 #define KEYS_AT_A_TIME (RX_GPU_SAMPLE_BYTES / KEY_BYTES)
 
 struct rows {
-	uint64_t first; /* from the piece's start */
+	uint64_t first; /* from the mapping's start */
 	uint64_t pitch;
 	uint64_t width;
 	uint32_t n;
@@ -104,14 +104,14 @@ static uint64_t choose_key(const uint8_t *bytes, const struct rows *rows)
 	return best;
 }
 
-/* Where byte @at of the packed rows lies in the piece. */
+/* Where byte @at of the packed rows lies in the mapping. */
 static uint64_t offset_of(const struct rows *rows, uint64_t at)
 {
 	return rows->first + at / rows->width * rows->pitch + at % rows->width;
 }
 
 struct candidates {
-	const struct gpu_piece *pieces[KEYS_AT_A_TIME];
+	const struct rx_gpu_map *maps[KEYS_AT_A_TIME];
 	uint32_t n;
 };
 
@@ -129,7 +129,7 @@ static int look_through(struct rx_gpu_device *device, const struct candidates *c
 	for (uint32_t i = 0; i < candidates->n && result == RX_GPU_OK; i++)
 		result = gpu_device_check(device,
 			gpu_copy(sym, device->proof->native, (uintptr_t)(others + i * KEY_BYTES),
-				candidates->pieces[i]->at + offset_of(rows, key), KEY_BYTES),
+				candidates->maps[i]->address + offset_of(rows, key), KEY_BYTES),
 			"reading a mapping", error);
 	if (result == RX_GPU_OK)
 		result = wait_for_copies(device, error);
@@ -137,28 +137,26 @@ static int look_through(struct rx_gpu_device *device, const struct candidates *c
 	for (uint32_t i = 0; i < candidates->n && result == RX_GPU_OK && !*found_p; i++) {
 		if (memcmp(keys + i * KEY_BYTES, ours + key, KEY_BYTES) != 0)
 			continue;
-		result = read_rows(device, candidates->pieces[i]->at, sample, others, error);
+		result = read_rows(device, candidates->maps[i]->address, sample, others, error);
 		*found_p = result == RX_GPU_OK && memcmp(others, ours, rows->bytes) == 0;
 	}
 	return result;
 }
 
 /* The same memory, mapped a second time: that it looks the same says nothing. */
-static bool is_same_memory(const struct rx_gpu_map *map, const struct gpu_piece *piece,
-	const struct rx_gpu_map *other_map, const struct gpu_piece *other)
+static bool is_same_memory(const struct rx_gpu_map *map, const struct rx_gpu_map *other)
 {
-	if (other == piece)
+	const struct rx_gpu_export *a = &map->pieces[0].export;
+	const struct rx_gpu_export *b = &other->pieces[0].export;
+
+	if (map == other || (map->owner == other->owner && gpu_same_piece(a, b)))
 		return true;
-	if (map->owner == other_map->owner && gpu_same_piece(&piece->export, &other->export))
-		return true;
-	return piece->export.memory.kind == RX_GPU_MEM_PLAIN &&
-	       other->export.memory.kind == RX_GPU_MEM_PLAIN &&
-	       memcmp(piece->export.handle, other->export.handle, RX_GPU_HANDLE_BYTES) == 0;
+	return a->memory.kind == RX_GPU_MEM_PLAIN && b->memory.kind == RX_GPU_MEM_PLAIN &&
+	       memcmp(a->handle, b->handle, RX_GPU_HANDLE_BYTES) == 0;
 }
 
-static int find_replica(const struct rx_gpu_map *map, const struct gpu_piece *piece,
-	const struct rx_gpu_sample *sample, const struct rows *rows, bool *found_p,
-	struct rx_gpu_error *error)
+static int find_replica(const struct rx_gpu_map *map, const struct rx_gpu_sample *sample,
+	const struct rows *rows, bool *found_p, struct rx_gpu_error *error)
 {
 	struct rx_gpu_device *device = map->device;
 	struct candidates candidates = {0};
@@ -169,18 +167,15 @@ static int find_replica(const struct rx_gpu_map *map, const struct gpu_piece *pi
 	rx_list_for_each (pos, &device->maps) {
 		const struct rx_gpu_map *other = rx_list_entry(pos, struct rx_gpu_map, link);
 
-		for (uint32_t i = 0; i < other->n_pieces && result == RX_GPU_OK && !*found_p; i++) {
-			const struct gpu_piece *at = &other->pieces[i];
-
-			if (is_same_memory(map, piece, other, at) || at->export.memory.bytes < end)
-				continue;
-			candidates.pieces[candidates.n++] = at;
-			if (candidates.n < KEYS_AT_A_TIME)
-				continue;
-			result = look_through(
-				device, &candidates, sample, rows, key, found_p, error);
-			candidates.n = 0;
-		}
+		if (is_same_memory(map, other) || other->bytes < end)
+			continue;
+		candidates.maps[candidates.n++] = other;
+		if (candidates.n < KEYS_AT_A_TIME)
+			continue;
+		result = look_through(device, &candidates, sample, rows, key, found_p, error);
+		candidates.n = 0;
+		if (result != RX_GPU_OK || *found_p)
+			break;
 	}
 	if (result == RX_GPU_OK && !*found_p && candidates.n > 0)
 		result = look_through(device, &candidates, sample, rows, key, found_p, error);
@@ -189,69 +184,93 @@ static int find_replica(const struct rx_gpu_map *map, const struct gpu_piece *pi
 
 /* ---- deciding ---- */
 
-static void decide(struct rx_gpu_map *map, struct gpu_piece *piece, uint8_t verdict, uint8_t why)
+/* Does a row lie in @piece, at least in part? */
+static bool has_row(
+	const struct rx_gpu_map *map, const struct gpu_piece *piece, const struct rows *rows)
 {
-	if (verdict == RX_GPU_PROVEN && piece->verdict != RX_GPU_PROVEN)
-		map->device->stats.n_proofs++;
-	piece->verdict = verdict;
-	piece->why = why;
+	uint64_t start = piece->at - map->address;
+	uint64_t end = start + piece->export.memory.bytes;
+
+	for (uint32_t i = 0; i < rows->n; i++) {
+		uint64_t row = rows->first + i * rows->pitch;
+
+		if (row < end && row + rows->width > start)
+			return true;
+	}
+	return false;
 }
 
-static int judge(struct rx_gpu_map *map, struct gpu_piece *piece,
-	const struct rx_gpu_sample *sample, const void *theirs, uint32_t flags,
-	struct rx_gpu_error *error)
+static void decide(struct rx_gpu_map *map, const struct rows *rows, uint8_t verdict, uint8_t why)
+{
+	for (uint32_t i = 0; i < map->n_pieces; i++) {
+		struct gpu_piece *piece = &map->pieces[i];
+
+		if (piece->verdict == RX_GPU_WRONG || !has_row(map, piece, rows))
+			continue;
+		if (verdict == RX_GPU_OPEN && piece->verdict == RX_GPU_PROVEN)
+			continue; /* it stays so */
+		map->device->stats.n_proofs +=
+			verdict == RX_GPU_PROVEN && piece->verdict != RX_GPU_PROVEN;
+		piece->verdict = verdict;
+		piece->why = why;
+	}
+}
+
+/* Of the pieces in the sampled range: the worst. */
+static uint32_t verdict_on(const struct rx_gpu_map *map, const struct rx_gpu_sample *sample)
+{
+	uint32_t verdict = RX_GPU_PROVEN;
+
+	for (uint32_t i = 0; i < map->n_pieces; i++) {
+		const struct gpu_piece *piece = &map->pieces[i];
+		uint64_t start = piece->at - map->address;
+
+		if (start >= sample->offset + sample->bytes ||
+			start + piece->export.memory.bytes <= sample->offset)
+			continue;
+		if (piece->verdict == RX_GPU_WRONG)
+			return RX_GPU_WRONG;
+		if (piece->verdict == RX_GPU_OPEN)
+			verdict = RX_GPU_OPEN;
+	}
+	return verdict;
+}
+
+static int judge(struct rx_gpu_map *map, const struct rx_gpu_sample *sample, const void *theirs,
+	uint32_t flags, struct rx_gpu_error *error)
 {
 	struct rx_gpu_device *device = map->device;
 	struct rows rows = rows_of(sample);
 	bool replica = false;
-	int result = read_rows(device, piece->at, sample, device->proof_rows, error);
+	int result = read_rows(device, map->address, sample, device->proof_rows, error);
 
 	if (result != RX_GPU_OK)
 		return result;
 	if (memcmp(device->proof_rows, theirs, rows.bytes) != 0) {
 		if (flags & (RX_GPU_PROVE_STABLE | RX_GPU_PROVE_NONCE))
-			decide(map, piece, RX_GPU_WRONG, RX_GPU_WHY_WRONG);
-		else if (piece->verdict == RX_GPU_OPEN)
-			piece->why = RX_GPU_WHY_DIFFERENT;
+			decide(map, &rows, RX_GPU_WRONG, RX_GPU_WHY_WRONG);
+		else
+			decide(map, &rows, RX_GPU_OPEN, RX_GPU_WHY_DIFFERENT);
 		return RX_GPU_OK;
 	}
-	if (piece->verdict == RX_GPU_PROVEN)
+	if (verdict_on(map, sample) == RX_GPU_PROVEN)
 		return RX_GPU_OK;
 	if (n_different_words(device->proof_rows, rows.bytes) < LEAST_DIFFERENT_WORDS) {
-		piece->why = RX_GPU_WHY_CONSTANT;
+		decide(map, &rows, RX_GPU_OPEN, RX_GPU_WHY_CONSTANT);
 		return RX_GPU_OK;
 	}
 	if (!(flags & RX_GPU_PROVE_NONCE))
-		result = find_replica(map, piece, sample, &rows, &replica, error);
+		result = find_replica(map, sample, &rows, &replica, error);
 	if (result != RX_GPU_OK)
 		return result;
-	if (replica)
-		piece->why = RX_GPU_WHY_REPLICA;
-	else
-		decide(map, piece, RX_GPU_PROVEN, piece->why);
+	decide(map, &rows, replica ? RX_GPU_OPEN : RX_GPU_PROVEN, RX_GPU_WHY_REPLICA);
 	return RX_GPU_OK;
 }
 
-static struct gpu_piece *find_piece(
-	struct rx_gpu_map *map, uint64_t base, const struct rx_gpu_sample *sample)
-{
-	for (uint32_t i = 0; i < map->n_pieces; i++) {
-		struct gpu_piece *piece = &map->pieces[i];
-
-		if (piece->export.memory.base == base)
-			return sample->bytes > 0 && rx_range_ok(sample->offset, sample->bytes,
-							    piece->export.memory.bytes)
-				       ? piece
-				       : NULL;
-	}
-	return NULL;
-}
-
-int gpu_prove(struct rx_gpu_map *map, uint64_t base, const struct rx_gpu_sample *sample,
-	const void *rows, uint32_t flags, uint32_t *verdict_p, struct rx_gpu_error *error)
+int gpu_prove(struct rx_gpu_map *map, const struct rx_gpu_sample *sample, const void *rows,
+	uint32_t flags, uint32_t *verdict_p, struct rx_gpu_error *error)
 {
 	struct rx_gpu_device *device = map->device;
-	struct gpu_piece *piece = find_piece(map, base, sample);
 	struct gpu_scope scope = {0};
 	int result = gpu_device_state(device, error);
 
@@ -259,12 +278,12 @@ int gpu_prove(struct rx_gpu_map *map, uint64_t base, const struct rx_gpu_sample 
 		return result;
 	if (!map->alive)
 		return gpu_fail(error, RX_GPU_E_GONE, 0, "the owner has freed this memory");
-	if (!piece)
+	if (sample->bytes == 0 || !rx_range_ok(sample->offset, sample->bytes, map->bytes))
 		return gpu_fail(error, RX_GPU_E_INVALID, 0,
-			"a sample of %llu bytes at %llu from %#llx, which is no piece of this mapping",
+			"a sample of %llu bytes at %llu of a mapping of %llu",
 			(unsigned long long)sample->bytes, (unsigned long long)sample->offset,
-			(unsigned long long)base);
-	if (piece->verdict == RX_GPU_WRONG) {
+			(unsigned long long)map->bytes);
+	if (verdict_on(map, sample) == RX_GPU_WRONG) {
 		*verdict_p = RX_GPU_WRONG;
 		return RX_GPU_OK;
 	}
@@ -274,9 +293,9 @@ int gpu_prove(struct rx_gpu_map *map, uint64_t base, const struct rx_gpu_sample 
 	/* A copy that came too late for its own proof would fall into this one. */
 	result = wait_for_copies(device, error);
 	if (result == RX_GPU_OK)
-		result = judge(map, piece, sample, rows, flags, error);
+		result = judge(map, sample, rows, flags, error);
 	gpu_leave(device->gpu, &scope);
 	if (result == RX_GPU_OK)
-		*verdict_p = piece->verdict;
+		*verdict_p = verdict_on(map, sample);
 	return result;
 }

@@ -99,6 +99,7 @@ static int add(const struct memory *memory)
 	return GPU_OUT_OF_MEMORY;
 }
 
+/* @address_p: where; *address_p == 0: anywhere. */
 static int allocate(uint64_t *address_p, size_t bytes, bool virtual_piece)
 {
 	size_t whole = rx_align_up(bytes, 4096);
@@ -107,7 +108,8 @@ static int allocate(uint64_t *address_p, size_t bytes, bool virtual_piece)
 	int native = GPU_OUT_OF_MEMORY;
 
 	if (fd >= 0 && ftruncate(fd, (off_t)whole) == 0)
-		at = mmap(NULL, whole, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+		at = mmap((void *)(uintptr_t)*address_p, whole, PROT_READ | PROT_WRITE,
+			MAP_SHARED | (*address_p ? MAP_FIXED : 0), fd, 0);
 	if (at == MAP_FAILED) {
 		if (fd >= 0)
 			(void)close(fd);
@@ -142,9 +144,18 @@ static int release(uint64_t address, bool mapped_here)
 	return native;
 }
 
-int emu_virtual_alloc(uint64_t *address_p, size_t bytes)
+int emu_virtual_alloc(uint64_t *address_p, size_t bytes, uint32_t n_pieces)
 {
-	return allocate(address_p, bytes, true);
+	void *range = mmap(NULL, bytes * n_pieces, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	int native = range == MAP_FAILED ? GPU_OUT_OF_MEMORY : GPU_SUCCESS;
+
+	for (uint32_t i = 0; i < n_pieces && native == GPU_SUCCESS; i++) {
+		uint64_t at = (uintptr_t)range + i * bytes;
+
+		native = allocate(&at, bytes, true);
+	}
+	*address_p = (uintptr_t)range;
+	return native;
 }
 
 /* ---- devices ---- */
@@ -259,6 +270,7 @@ int emu_address_range(uint64_t *base_p, size_t *bytes_p, uint64_t address)
 
 int emu_mem_alloc(uint64_t *address_p, size_t bytes)
 {
+	*address_p = 0;
 	return allocate(address_p, bytes, false);
 }
 
@@ -597,6 +609,7 @@ int emu_link_hops(int from, int to, uint32_t *type_p, uint32_t *hops_p)
 
 int emu_alloc_flags(uint64_t *address_p, size_t bytes, unsigned int flags)
 {
+	*address_p = 0;
 	return flags ? allocate(address_p, bytes, false) : GPU_INVALID_VALUE;
 }
 

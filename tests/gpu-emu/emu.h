@@ -13,6 +13,6 @@
 GPU_SYMBOLS(EMU_DECLARE)
 
 /* For tests: what an owner's allocator does with cuMemCreate() and hipMemCreate(). */
-EMU_EXPORT int emu_virtual_alloc(uint64_t *address_p, size_t bytes);
+EMU_EXPORT int emu_virtual_alloc(uint64_t *address_p, size_t bytes, uint32_t n_pieces);
 
 #endif

@@ -106,6 +106,7 @@ struct wish {
 	enum contents contents;
 	bool fill; /* mark the memory instead of reading what is there */
 	uint64_t seed;
+	bool across; /* one sample, of the first two pieces */
 };
 
 struct answer {
@@ -128,18 +129,15 @@ static struct rx_gpu_sample sample_of(uint64_t seed)
 static uint64_t make_memory(void *emu, const struct wish *wish)
 {
 	int (*plain)(uint64_t *, size_t) = NULL;
-	int (*piece)(uint64_t *, size_t) = NULL;
+	int (*pieces)(uint64_t *, size_t, uint32_t) = NULL;
 	uint64_t address = 0;
 
 	*(void **)&plain = dlsym(emu, strcmp(flavour, "hip") == 0 ? "hipMalloc" : "cuMemAlloc_v2");
-	*(void **)&piece = dlsym(emu, "emu_virtual_alloc");
-	if (!wish->virtual) {
+	*(void **)&pieces = dlsym(emu, "emu_virtual_alloc");
+	if (wish->virtual)
+		(void)pieces(&address, PIECE_BYTES, wish->n_pieces);
+	else
 		(void)plain(&address, PIECE_BYTES);
-		return address;
-	}
-	/* New mappings lie below older ones, one after the other. */
-	for (uint32_t i = 0; i < wish->n_pieces; i++)
-		(void)piece(&address, PIECE_BYTES);
 	return address;
 }
 
@@ -201,6 +199,10 @@ static void own(int sock)
 		for (uint32_t i = 0; i < answer.n && answer.result == RX_GPU_OK; i++) {
 			uint64_t base = answer.exports[i].memory.base;
 
+			if (wish.across)
+				sample.bytes = 2 * PIECE_BYTES;
+			if (wish.across && i > 0)
+				break;
 			if (wish.fill)
 				answer.result = ops->sample_fill(my_gpu, base, &sample, NULL);
 			if (answer.result == RX_GPU_OK)
@@ -292,8 +294,8 @@ static uint32_t prove(
 	struct rx_gpu_error error = {0};
 	uint32_t verdict = RX_GPU_VERDICT_N;
 
-	if (ops->prove(map, answer->exports[piece].memory.base, &sample, answer->rows[piece], flags,
-		    &verdict, &error) != RX_GPU_OK)
+	sample.offset = piece * PIECE_BYTES;
+	if (ops->prove(map, &sample, answer->rows[piece], flags, &verdict, &error) != RX_GPU_OK)
 		fail_msg("%s", error.text);
 	return verdict;
 }
@@ -379,13 +381,11 @@ static void share(bool virtual, uint32_t n_pieces)
 	map = import(&answer, fds);
 	again = import(&answer, fds);
 	assert_ptr_equal(map, again);
-	assert_int_equal(ops->map_address(map, answer.exports[0].memory.base, 16, &address, NULL),
-		RX_GPU_E_UNPROVEN);
+	assert_int_equal(ops->map_address(map, 0, 16, &address, NULL), RX_GPU_E_UNPROVEN);
 	for (uint32_t i = 0; i < answer.n; i++)
 		assert_int_equal(prove(map, &answer, i, RX_GPU_PROVE_STABLE), RX_GPU_PROVEN);
-	assert_int_equal(ops->map_address(map, answer.exports[0].memory.base,
-				 n_pieces * PIECE_BYTES, &address, NULL),
-		RX_GPU_OK);
+	assert_int_equal(
+		ops->map_address(map, 0, n_pieces * PIECE_BYTES, &address, NULL), RX_GPU_OK);
 	/* It is the owner's memory: the double's addresses are ours to read. */
 	bytes = (uint8_t *)(uintptr_t)address;
 	for (uint32_t i = 0; i < n_pieces; i++) {
@@ -397,8 +397,7 @@ static void share(bool virtual, uint32_t n_pieces)
 		(void)rx_gpu_sample_rows(&sample, &first, &pitch, &width);
 		assert_memory_equal(bytes + i * PIECE_BYTES + first, answer.rows[i], width);
 	}
-	assert_int_equal(ops->map_address(map, answer.exports[0].memory.base,
-				 n_pieces * PIECE_BYTES + 1, &address, NULL),
+	assert_int_equal(ops->map_address(map, 0, n_pieces * PIECE_BYTES + 1, &address, NULL),
 		RX_GPU_E_INVALID);
 	ops->map_info(map, &info);
 	assert_int_equal(info.verdict, RX_GPU_PROVEN);
@@ -410,8 +409,7 @@ static void share(bool virtual, uint32_t n_pieces)
 	assert_int_equal(stats.n_copied[RX_GPU_WHY_CONSTANT], 1);
 	stop_owner(&owner, SIGKILL);
 	ops->owner_gone(device, OWNER_NUMBER);
-	assert_int_equal(ops->map_address(map, answer.exports[0].memory.base, 16, &address, NULL),
-		RX_GPU_E_GONE);
+	assert_int_equal(ops->map_address(map, 0, 16, &address, NULL), RX_GPU_E_GONE);
 	ops->map_release(map);
 	ops->map_release(again);
 	assert_int_equal(ops->device_reap(device), 0);
@@ -431,6 +429,43 @@ static void virtual_memory_is_shared(void **state)
 {
 	(void)state;
 	share(true, 1);
+}
+
+static void pieces_are_proven_one_by_one(void **state)
+{
+	(void)state;
+	share(true, 3);
+}
+
+/* A buffer across pieces, as the owner sees it: one sample for all of them. */
+static void one_sample_proves_what_it_touches(void **state)
+{
+	struct owner owner = start_owner();
+	struct answer answer;
+	int fds[4];
+	struct rx_gpu_map *map = NULL;
+	struct rx_gpu_sample sample = sample_of(5);
+	struct rx_gpu_error error = {0};
+	uint32_t verdict = RX_GPU_VERDICT_N;
+	uint64_t address = 0;
+
+	(void)state;
+	ask(&owner, &(struct wish){true, 3, RANDOM_BYTES, .seed = 5, .across = true}, &answer, fds);
+	map = import(&answer, fds);
+	sample.bytes = 2 * PIECE_BYTES;
+	assert_int_equal(
+		ops->prove(map, &sample, answer.rows[0], RX_GPU_PROVE_STABLE, &verdict, &error),
+		RX_GPU_OK);
+	assert_int_equal(verdict, RX_GPU_PROVEN);
+	assert_int_equal(ops->map_address(map, 0, 2 * PIECE_BYTES, &address, &error), RX_GPU_OK);
+	assert_int_equal(
+		ops->map_address(map, 0, 2 * PIECE_BYTES + 1, &address, &error), RX_GPU_E_UNPROVEN);
+	sample.offset = 2 * PIECE_BYTES;
+	assert_int_equal(
+		ops->prove(map, &sample, answer.rows[0], 0, &verdict, &error), RX_GPU_E_INVALID);
+	ops->map_release(map);
+	close_fds(fds);
+	stop_owner(&owner, 0);
 }
 
 static void zeros_prove_nothing(void **state)
@@ -478,9 +513,7 @@ static void wrong_memory_is_found_out(void **state)
 		map = import(&answer, fds);
 		assert_int_equal(prove(map, &answer, 0, 0), RX_GPU_OPEN);
 		assert_int_equal(prove(map, &answer, 0, RX_GPU_PROVE_STABLE), RX_GPU_WRONG);
-		assert_int_equal(
-			ops->map_address(map, answer.exports[0].memory.base, 16, &address, NULL),
-			RX_GPU_E_UNPROVEN);
+		assert_int_equal(ops->map_address(map, 0, 16, &address, NULL), RX_GPU_E_UNPROVEN);
 		ops->map_release(map);
 		close_fds(fds);
 	}
@@ -666,7 +699,7 @@ static void memory_and_scratch(void **state)
 	struct rx_gpu_stats stats;
 
 	(void)state;
-	assert_int_equal(ops->alloc(device, 8192, RX_GPU_ALLOC_WORDS, &a, NULL), RX_GPU_OK);
+	assert_int_equal(ops->alloc_words(device, 8192, &a, NULL), RX_GPU_OK);
 	assert_int_equal(ops->describe(gpu, a + 100, &memory, NULL), RX_GPU_OK);
 	assert_int_equal(memory.base, a);
 	assert_int_equal(memory.bytes, 8192);
@@ -743,6 +776,9 @@ int main(void)
 		cmocka_unit_test_setup_teardown(absence_has_a_reason, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(plain_memory_is_shared, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(virtual_memory_is_shared, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(pieces_are_proven_one_by_one, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(
+			one_sample_proves_what_it_touches, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(zeros_prove_nothing, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(wrong_memory_is_found_out, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(replicas_prove_nothing, set_up, tear_down),

@@ -239,7 +239,8 @@ static struct rx_gpu_map *share(
 	for (uint32_t i = 0; r == RX_GPU_OK && i < answer->n; i++) {
 		struct rx_gpu_sample sample = sample_of(&answer->exports[i].memory);
 
-		r = ops->prove(map, answer->exports[i].memory.base, &sample, answer->rows[i],
+		sample.offset = answer->exports[i].memory.base - answer->exports[0].memory.base;
+		r = ops->prove(map, &sample, answer->rows[i],
 			wish == MARKED ? RX_GPU_PROVE_NONCE : RX_GPU_PROVE_STABLE, &verdict,
 			&error);
 	}
@@ -361,8 +362,7 @@ static void owner_dies(struct rx_gpu_device *device, int sock, pid_t pid)
 	(void)kill(pid, SIGKILL);
 	(void)waitpid(pid, NULL, 0);
 	sample = sample_of(&answer.exports[0].memory);
-	r = ops->prove(map, answer.exports[0].memory.base, &sample, answer.rows[0],
-		RX_GPU_PROVE_STABLE, &verdict, &answer.error);
+	r = ops->prove(map, &sample, answer.rows[0], RX_GPU_PROVE_STABLE, &verdict, &answer.error);
 	(void)snprintf(text, sizeof(text), "result %d, verdict %u", r, verdict);
 	say(r == RX_GPU_OK && verdict == RX_GPU_PROVEN, "still there after kill -9 of the owner",
 		text);
