@@ -180,6 +180,114 @@ static bool bad_entries(struct raw *raw)
 	return submit(raw, &good) && next_result(raw) == RX_OK && raw_alive(raw);
 }
 
+/* The numbers of a variable collective: where they cannot be, and what they cannot be. */
+static bool bad_numbers(struct raw *raw)
+{
+	const uint64_t page = 4096;
+	uint32_t member = alone(raw);
+	uint32_t region = some_memory(raw, page);
+	uint32_t words = some_memory(raw, page);
+	/* As the daemon makes memory: all zero, so no elements at all. */
+	const struct rx_sqe good = {.member = member,
+		.coll = RX_ALL_TO_ALL_V,
+		.dtype = RX_FLOAT32,
+		.root = words,
+		.send_region = region,
+		.recv_region = region};
+	struct rx_sqe bad[8];
+
+	if (member == 0 || region == 0 || words == 0)
+		return false;
+	for (size_t i = 0; i < RX_ARRAY_SIZE(bad); i++)
+		bad[i] = good;
+	bad[0].root = RX_REGION_NONE;
+	bad[1].root = words + 12345;
+	bad[2].imm = 4;
+	bad[3].imm = page - 32;
+	bad[4].imm = UINT64_MAX - 7;
+	bad[5].imm = 1ull << 63;
+	bad[6].count = 1;
+	bad[7].flags = 0x80;
+	for (size_t i = 0; i < RX_ARRAY_SIZE(bad); i++) {
+		int32_t r = submit(raw, &bad[i]) ? next_result(raw) : -1;
+
+		if (r != RX_ERR_INVALID) {
+			(void)fprintf(stderr, "numbers %zu: result %d\n", i, r);
+			return false;
+		}
+	}
+	return submit(raw, &good) && next_result(raw) == RX_OK && raw_alive(raw);
+}
+
+struct scribbler {
+	_Atomic uint64_t *words;
+	_Atomic bool stop;
+};
+
+static void *scribble(void *p)
+{
+	struct scribbler *scribbler = p;
+	uint64_t x = 1;
+
+	while (!atomic_load(&scribbler->stop)) {
+		for (size_t i = 0; i < 5; i++) {
+			x ^= x << 13;
+			x ^= x >> 7;
+			x ^= x << 17;
+			/* In reach, at its end, beyond it, and beyond everything. */
+			atomic_store_explicit(&scribbler->words[i],
+				x % 4 == 0   ? x
+				: x % 4 == 1 ? 1024
+				: x % 4 == 2 ? UINT64_MAX / 4
+					     : 1,
+				memory_order_relaxed);
+		}
+	}
+	return NULL;
+}
+
+/* They change while the daemon reads them, and while it works. */
+static bool rewrite_numbers(struct raw *raw)
+{
+	struct rx_msg alloc = {.type = RX_MSG_MEM_ALLOC, .mem_alloc = {.bytes = 4096}};
+	uint32_t member = alone(raw);
+	uint32_t region = some_memory(raw, 4096);
+	struct rx_map map = RX_MAP_INIT;
+	struct scribbler scribbler = {.words = NULL};
+	struct rx_sqe sqe = {.member = member,
+		.coll = RX_ALL_TO_ALL_V,
+		.dtype = RX_FLOAT32,
+		.send_region = region,
+		.recv_region = region};
+	struct rx_cqe cqe;
+	uint32_t n_results[2] = {0, 0};
+	uint32_t n_submitted = 0;
+	pthread_t thread;
+
+	if (member == 0 || region == 0 || !raw_ask(raw, &alloc, &reply) ||
+		reply.msg.type != RX_MSG_MEM_REPLY)
+		return false;
+	sqe.root = reply.msg.mem_reply.handle;
+	if (rx_map_open(&map, reply.frame.fds.fds[0], 4096, RX_MAP_RW) != 0)
+		return false;
+	raw_drop(&reply);
+	scribbler.words = map.addr;
+	if (pthread_create(&thread, NULL, scribble, &scribbler) != 0)
+		return false;
+	uint64_t end = test_now_ms() + 1000;
+	while (test_now_ms() < end) {
+		if (n_submitted - n_results[0] - n_results[1] < raw->ring.sq_entries)
+			n_submitted += submit(raw, &sqe);
+		while (rx_ring_reap(&raw->ring, &cqe))
+			n_results[cqe.result == RX_OK]++;
+	}
+	atomic_store(&scribbler.stop, true);
+	(void)pthread_join(thread, NULL);
+	rx_map_close(&map);
+	/* Most are refused, by what was read; none has another end. */
+	return n_results[0] > 0 && raw_alive(raw);
+}
+
 struct rewriter {
 	struct raw *raw;
 	_Atomic bool stop;
@@ -277,6 +385,8 @@ static const struct evil_case cases[] = {
 	{"head beyond", head_beyond, ENDS},
 	{"never reaps", never_reap, ENDS},
 	{"bad entries", bad_entries, GOES_ON},
+	{"bad numbers", bad_numbers, GOES_ON},
+	{"rewrites numbers", rewrite_numbers, GOES_ON},
 	{"rewrites entries", rewrite_entries, MAY_END},
 	{"floods the doorbell", flood_doorbell, ENDS},
 	{"blocking doorbell", block_doorbell, MAY_END},

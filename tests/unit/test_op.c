@@ -198,6 +198,164 @@ static void test_registered_memory(void **state)
 	close_comm(&f);
 }
 
+/* ---- variable collectives ---- */
+
+/* Rank 1 of 3: what the daemon finds where the entry points. */
+static const uint64_t *numbers_of(struct fixture *f, const struct rx_sqe *sqe, struct rx_map *map)
+{
+	assert_int_equal(sqe->imm % 8, 0);
+	assert_int_equal(sqe->count, 0);
+	return (const uint64_t *)(const void *)region_at(f, sqe->root, sqe->imm, map);
+}
+
+/* Blocks apart from each other in private memory; what is between them is not the call's. */
+static void test_v_private(void **state)
+{
+	static const uint64_t words[] = {0, 2, 0, 1, 0, 2, 2, 1, 2, 1, 0, 1, 3};
+	uint64_t send_counts[3] = {2, 0, 1};
+	uint64_t send_displs[3] = {5, 1000, 2};
+	uint64_t recv_counts[3] = {1, 2, 1};
+	uint64_t recv_displs[3] = {6, 0, 4};
+	const float send[7] = {0, 0, 3, 0, 0, 1, 2};
+	float recv[8];
+	struct rx_map map = RX_MAP_INIT;
+	struct rx_map data = RX_MAP_INIT;
+	struct rcclx_op *op = NULL;
+	struct fixture f;
+	struct rx_sqe sqe;
+	float *at = NULL;
+
+	(void)state;
+	open_comm(&f);
+	for (uint32_t i = 0; i < 8; i++)
+		recv[i] = -1;
+	assert_int_equal(rcclx_all_to_all_v_start(&f.comm, send, send_counts, send_displs, recv,
+				 recv_counts, recv_displs, RCCLX_FLOAT32, NULL, &op),
+		RCCLX_OK);
+	sqe = take(&f);
+	assert_int_equal(sqe.coll, RX_ALL_TO_ALL_V);
+	assert_memory_equal(numbers_of(&f, &sqe, &map), words, sizeof(words));
+	at = region_at(&f, sqe.send_region, sqe.send_offset, &data);
+	assert_true(at[0] == 1 && at[1] == 2 && at[2] == 3);
+	rx_map_close(&data);
+	at = region_at(&f, sqe.recv_region, sqe.recv_offset, &data);
+	for (uint32_t i = 0; i < 4; i++)
+		at[i] = (float)(10 + i);
+	/* The arrays are the caller's again. */
+	memset(recv_counts, 0xff, sizeof(recv_counts));
+	memset(recv_displs, 0xff, sizeof(recv_displs));
+	complete(&f, &sqe, RCCLX_OK);
+	assert_int_equal(rcclx_op_wait(op, RCCLX_FOREVER), RCCLX_OK);
+	assert_int_equal(rcclx_op_free(op), RCCLX_OK);
+	const float expected[8] = {11, 12, -1, -1, 13, -1, 10, -1};
+	assert_memory_equal(recv, expected, sizeof(expected));
+	rx_map_close(&data);
+	rx_map_close(&map);
+	close_comm(&f);
+}
+
+/* Blocks that are sent may overlap: then the whole is sent as it is. */
+static void test_v_overlapping(void **state)
+{
+	static const uint64_t words[] = {0, 3, 3, 3, 1, 0, 1, 0, 0, 0, 0, 0, 0};
+	static const uint64_t counts[3] = {3, 3, 3};
+	static const uint64_t displs[3] = {1, 0, 1};
+	static const uint64_t none[3] = {0, 0, 0};
+	const float send[4] = {1, 2, 3, 4};
+	struct rx_map map = RX_MAP_INIT;
+	struct rx_map data = RX_MAP_INIT;
+	struct rcclx_op *op = NULL;
+	struct fixture f;
+	struct rx_sqe sqe;
+
+	(void)state;
+	open_comm(&f);
+	assert_int_equal(rcclx_all_to_all_v_start(&f.comm, send, counts, displs, NULL, none, none,
+				 RCCLX_FLOAT32, NULL, &op),
+		RCCLX_OK);
+	sqe = take(&f);
+	assert_memory_equal(numbers_of(&f, &sqe, &map), words, sizeof(words));
+	assert_int_equal(sqe.recv_region, RX_REGION_NONE);
+	assert_memory_equal(region_at(&f, sqe.send_region, sqe.send_offset, &data), send, 16);
+	complete(&f, &sqe, RCCLX_OK);
+	assert_int_equal(rcclx_op_wait(op, RCCLX_FOREVER), RCCLX_OK);
+	assert_int_equal(rcclx_op_free(op), RCCLX_OK);
+	rx_map_close(&data);
+	rx_map_close(&map);
+	close_comm(&f);
+}
+
+/* Registered memory is used where it lies, with the caller's displacements. */
+static void test_v_registered(void **state)
+{
+	static const uint64_t counts[3] = {4, 2, 0};
+	static const uint64_t displs[3] = {20, 3, 0};
+	static const uint64_t words[] = {0, 4, 2, 0, 20, 3, 0};
+	struct rx_map map = RX_MAP_INIT;
+	struct rcclx_op *op = NULL;
+	void *memory = NULL;
+	struct fixture f;
+	struct rx_sqe sqe;
+	float *data = NULL;
+
+	(void)state;
+	open_comm(&f);
+	assert_int_equal(rcclx_mem_alloc(f.client, PAGE, &memory), RCCLX_OK);
+	data = memory;
+	/* In place. */
+	assert_int_equal(rcclx_all_gather_v_start(&f.comm, data + 8 + 3, data + 8, counts, displs,
+				 RCCLX_FLOAT32, NULL, &op),
+		RCCLX_OK);
+	sqe = take(&f);
+	assert_memory_equal(numbers_of(&f, &sqe, &map), words, sizeof(words));
+	assert_int_equal(sqe.send_region, 1);
+	assert_int_equal(sqe.recv_region, 1);
+	assert_int_equal(sqe.recv_offset, 32);
+	assert_int_equal(sqe.send_offset, 44);
+	complete(&f, &sqe, RCCLX_OK);
+	assert_int_equal(rcclx_op_wait(op, RCCLX_FOREVER), RCCLX_OK);
+	assert_int_equal(rcclx_op_free(op), RCCLX_OK);
+	assert_int_equal(rcclx_mem_free(f.client, memory), RCCLX_OK);
+	rx_map_close(&map);
+	close_comm(&f);
+}
+
+static void test_v_scalar(void **state)
+{
+	static const uint64_t counts[3] = {1, 0, 1};
+	static const uint64_t words[] = {0x3c01, 1, 0, 1};
+	struct rcclx_call_config config = RCCLX_CALL_CONFIG_INIT;
+	const uint16_t scalar = 0x3c01;
+	const uint16_t send[2] = {1, 2};
+	struct rx_map map = RX_MAP_INIT;
+	struct rcclx_op *op = NULL;
+	struct fixture f;
+	struct rx_sqe sqe;
+
+	(void)state;
+	open_comm(&f);
+	config.scalar = &scalar;
+	assert_int_equal(rcclx_reduce_scatter_v_start(&f.comm, send, NULL, counts, RCCLX_FLOAT16,
+				 RCCLX_PREMUL_SUM, &config, &op),
+		RCCLX_OK);
+	sqe = take(&f);
+	assert_memory_equal(numbers_of(&f, &sqe, &map), words, sizeof(words));
+	complete_with(&f, (struct rx_cqe){.user_data = sqe.user_data,
+				  .result = RCCLX_ERR_MISMATCH,
+				  .peer_rank = 2,
+				  .clash = 1,
+				  .clash_rank = {1, 2},
+				  .clash_block = 0,
+				  .clash_count = {1, 5}});
+	assert_int_equal(rcclx_op_wait(op, RCCLX_FOREVER), RCCLX_ERR_MISMATCH);
+	assert_text("reduce_scatter_v of float16, premul_sum");
+	assert_text("the count of rank 0 is 1 on rank 1, and 5 on rank 2");
+	assert_int_equal(rcclx_op_free(op), RCCLX_OK);
+	assert_int_equal(rcclx_comm_status(&f.comm), RCCLX_OK);
+	rx_map_close(&map);
+	close_comm(&f);
+}
+
 static void test_no_data(void **state)
 {
 	struct fixture f;
@@ -649,6 +807,10 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		FAKE_TEST(test_private_memory),
 		FAKE_TEST(test_registered_memory),
+		FAKE_TEST(test_v_private),
+		FAKE_TEST(test_v_overlapping),
+		FAKE_TEST(test_v_registered),
+		FAKE_TEST(test_v_scalar),
 		FAKE_TEST(test_no_data),
 		FAKE_TEST(test_scalar),
 		FAKE_TEST(test_limits),
