@@ -52,7 +52,11 @@ static void test_rx_cqe(void **state)
 	PIN(struct rx_cqe, opno, 20, 4);
 	PIN(struct rx_cqe, peer_sig, 24, 8);
 	PIN(struct rx_cqe, peer_count, 32, 8);
-	PIN(struct rx_cqe, reserved, 40, 24);
+	PIN(struct rx_cqe, clash, 40, 1);
+	PIN(struct rx_cqe, clash_rank, 41, 2);
+	PIN(struct rx_cqe, clash_block, 43, 1);
+	PIN(struct rx_cqe, reserved, 44, 4);
+	PIN(struct rx_cqe, clash_count, 48, 16);
 }
 
 static void test_rx_ring_s(void **state)
