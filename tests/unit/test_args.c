@@ -5,6 +5,8 @@
 #include "../../client/args.h"
 #include "../../client/args_coll.h"
 #include "../../client/comm.h"
+#include "../../client/fork_guard.h"
+#include "../../client/session.h"
 
 #include <string.h>
 
@@ -254,11 +256,13 @@ static void test_null_handles(void **state)
 static void test_call_configs(void **state)
 {
 	static const struct rx_fabric_ctl ctl;
-	static struct rcclx_comm comm = {.fabric = {.ctl = &ctl}};
+	static struct rcclx_client client;
+	static struct rcclx_comm comm = {.client = &client, .fabric = {.ctl = &ctl}};
 	struct rcclx_call_config config = RCCLX_CALL_CONFIG_INIT;
 	struct rcclx_op *op = NULL;
 
 	(void)state;
+	assert_int_equal(fork_guard_epoch(&client.epoch), 0);
 	config.precision = 3;
 	assert_int_equal(rcclx_barrier(&comm, &config), RCCLX_ERR_INVALID);
 	assert_text("precision is 3");
