@@ -21,6 +21,7 @@ include tests/unit/daemon.mk
 include tests/unit/client.mk
 include tests/unit/inline.mk
 include tests/integration/local.mk
+include tests/gpu-cpu/local.mk
 include tests/gpu-emu/local.mk
 endif
 include tests/integration/systemd.mk

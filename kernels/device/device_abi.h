@@ -10,11 +10,14 @@
  *
  * Kernels
  *
- *   RX_DEV_REDUCE_PREFIX + type   allreduce, reduce, reduce-scatter, reduce-scatter-v
- *   RX_DEV_COPY_NAME              all-gather(-v), all-to-all(-v), broadcast, gather, scatter; a
- * send and its receive are a broadcast's half: RX_SEND with root = the sender and peer = the
- * receiver RX_DEV_MX_PREFIX + type       allreduce, reduce-scatter, all-gather, all-to-all through
- * MXFP8 RX_DEV_WORDS_NAME             stream order by words in memory, struct rx_dev_words
+ *   "rx_reduce_" + type: allreduce, reduce, reduce-scatter(-v)
+ *
+ *   "rx_copy": all-gather(-v), all-to-all(-v), broadcast, gather, scatter, and RX_SEND, which is
+ *   from send of rank root to recv of rank peer
+ *
+ *   "rx_mx_" + type: allreduce, reduce-scatter, all-gather, all-to-all, by way of MXFP8
+ *
+ *   "rx_words": stream order by words in memory
  *
  * All but the last take one struct rx_dev_args by value. The block size may be anything from 1 to
  * RX_DEV_MAX_THREADS, in one dimension; no dynamic shared memory.
@@ -129,8 +132,9 @@ struct rx_dev_args {
 	uint32_t n_launches;
 	uint32_t n_avg;      /* AVG: divisor, usually n_ranks */
 	uint32_t elem_bytes; /* rx_dtype_size(dtype) */
-	uint64_t count;      /* elements as the collective defines it; not for variable ones */
-	uint64_t local;      /* bit r: rank r is local; each rank is local to exactly one launch */
+	/* Elements as the collective defines it; variable ones: the largest count in blocks. */
+	uint64_t count;
+	uint64_t local; /* bit r: rank r is local; each rank is local to exactly one launch */
 	/*
 	 * Slots: a rank's slot memory is 2 * RX_DEV_MAX_BLOCKS regions of slot_bytes. Block b uses
 	 * regions 2b and 2b + 1 in turns. RX_DEV_SLOT_MIN(n_ranks) at least, a multiple of 128.
@@ -142,7 +146,10 @@ struct rx_dev_args {
 	const uint32_t *abort; /* not 0: give up; NULL: none */
 	uint32_t *status;      /* written on failure only; NULL: nobody looks */
 	uint64_t done_value;
-	/* Variable collectives: [from * n_ranks + to]; the same in all launches. */
+	/*
+	 * Variable collectives: [from * n_ranks + to]; the same in all launches. Reduce-scatter:
+	 * send_at is the same for all @from.
+	 */
 	const struct rx_dev_block *blocks;
 	/* By launch. NULL if there are no barriers, slots and done words. */
 	struct rx_dev_sync *sync[RX_DEV_MAX_LAUNCHES];

@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The folds of one data type and its kernel; included once for each type, with
+ *
+ *   T         its short name; dev_load_T(), dev_store_T(), dev_unpack_T(), dev_pack_T(),
+ * dev_factor_T() exist DTYPE     its number SIZE      bytes of an element ACC       the type in
+ * which values are accumulated; unsigned for integers, which wrap CMP       the same, or signed, so
+ * that it compares and divides right IS_FLOAT  0 or 1 UNROLL    vectors of each input that a thread
+ * has in flight
+ *
+ * What the host does with vectors of the CPU (kernels/host/fold_type.h) is done here with 16 bytes
+ * per thread, and gives the same bits.
+ */
+#define PASTE_(a, b) a##b
+#define PASTE(a, b)  PASTE_(a, b)
+#define NAME(name)   PASTE(PASTE(name, _), T)
+#define LANES        (16 / SIZE)
+#if IS_FLOAT
+#define IS_NAN(v) ((v) != (v))
+#else
+#define IS_NAN(v) false
+#endif
+
+DEV_FN ACC NAME(dev_combine)(ACC acc, ACC v, uint32_t op)
+{
+	switch (op) {
+	case RX_PROD:
+		return (ACC)(acc * v);
+	case RX_MAX:
+		return (CMP)v > (CMP)acc || IS_NAN(acc) ? v : acc;
+	case RX_MIN:
+		return (CMP)v < (CMP)acc || IS_NAN(acc) ? v : acc;
+	default:
+		return (ACC)(acc + v);
+	}
+}
+
+/* A value as it enters the fold. */
+DEV_FN ACC NAME(dev_enter)(ACC v, ACC factor, uint32_t op)
+{
+	return op == RX_PREMUL_SUM ? (ACC)(v * factor) : v;
+}
+
+DEV_FN ACC NAME(dev_leave)(const struct dev_fold *fold, ACC acc)
+{
+	if (!fold->average)
+		return acc;
+#if IS_FLOAT
+	if (fold->average_times)
+		return acc * ((ACC)1 / (ACC)fold->n_avg);
+	return acc / (ACC)fold->n_avg;
+#else
+	return (ACC)((CMP)NAME(dev_wrap)(acc) / (CMP)fold->n_avg);
+#endif
+}
+
+/* One element of all inputs, for what does not fill vectors. */
+DEV_FN void NAME(dev_fold_one)(const struct dev_fold *fold, uint64_t i, uint32_t op)
+{
+	uint64_t at = i * SIZE;
+	ACC acc = NAME(dev_enter)(NAME(dev_load)(dev_pointer(fold->src, 0) + at),
+		NAME(dev_factor)(fold->a->scalar[0]), op);
+
+	for (uint32_t r = 1; r < fold->a->n_ranks; r++) {
+		ACC v = NAME(dev_load)(dev_pointer(fold->src, r) + at);
+
+		v = NAME(dev_enter)(v, NAME(dev_factor)(fold->a->scalar[r]), op);
+		acc = NAME(dev_combine)(acc, v, op);
+	}
+	acc = NAME(dev_leave)(fold, acc);
+	for (uint64_t left = fold->outputs; left; left &= left - 1)
+		NAME(dev_store)(dev_pointer(fold->dst, dev_lowest_bit(left)) + at, acc);
+}
+
+/*
+ * @n_u vectors of all inputs, @step bytes apart; all are read before any output is written, so that
+ * an output may be an input.
+ */
+DEV_FN void NAME(dev_fold_vectors)(
+	const struct dev_fold *fold, uint64_t at, uint64_t step, uint32_t n_u, uint32_t op)
+{
+	ACC acc[UNROLL][LANES];
+
+	for (uint32_t r = 0; r < fold->a->n_ranks; r++) {
+		const uint8_t *from = dev_pointer(fold->src, r) + at;
+		ACC factor = op == RX_PREMUL_SUM ? NAME(dev_factor)(fold->a->scalar[r]) : (ACC)0;
+		struct dev_vec16 raw[UNROLL];
+
+		DEV_UNROLL
+		for (uint32_t u = 0; u < n_u; u++)
+			raw[u] = dev_load16(from + u * step);
+		DEV_UNROLL
+		for (uint32_t u = 0; u < n_u; u++) {
+			ACC v[LANES];
+
+			NAME(dev_unpack)(raw[u], v);
+			DEV_UNROLL
+			for (uint32_t k = 0; k < LANES; k++) {
+				ACC in = NAME(dev_enter)(v[k], factor, op);
+
+				acc[u][k] = r == 0 ? in : NAME(dev_combine)(acc[u][k], in, op);
+			}
+		}
+	}
+	DEV_UNROLL
+	for (uint32_t u = 0; u < n_u; u++) {
+		struct dev_vec16 out;
+
+		DEV_UNROLL
+		for (uint32_t k = 0; k < LANES; k++)
+			acc[u][k] = NAME(dev_leave)(fold, acc[u][k]);
+		out = NAME(dev_pack)(acc[u]);
+		for (uint64_t left = fold->outputs; left; left &= left - 1)
+			dev_store16(
+				dev_pointer(fold->dst, dev_lowest_bit(left)) + at + u * step, out);
+	}
+}
+
+/*
+ * Elements [0, count) by all threads of the block: vectors where all pointers are equally far from
+ * a boundary of 16 bytes, and one by one what is left in front and behind, or everything.
+ */
+DEV_FN void NAME(dev_fold)(const struct dev_fold *fold, uint32_t op)
+{
+	const uint8_t *base = dev_pointer(fold->src, 0);
+	uint64_t differ = (dev_differ(fold->src, dev_all_ranks(fold->a), base) |
+				  dev_differ(fold->dst, fold->outputs, base)) &
+			  15;
+	uint64_t head = dev_min(((0 - (uint64_t)(uintptr_t)base) & 15) / SIZE, fold->count);
+	uint64_t n = differ ? 0 : (fold->count - head) / LANES;
+	uint64_t n_single = fold->count - n * LANES;
+	uint64_t step = (uint64_t)dev_n_threads() * 16;
+	uint64_t end = head * SIZE + n * 16;
+	uint64_t at = head * SIZE + (uint64_t)dev_thread() * 16;
+
+	for (; at + step * (UNROLL - 1) < end; at += step * UNROLL)
+		NAME(dev_fold_vectors)(fold, at, step, UNROLL, op);
+	for (; at < end; at += step)
+		NAME(dev_fold_vectors)(fold, at, step, 1, op);
+	for (uint64_t i = dev_thread(); i < n_single; i += dev_n_threads())
+		NAME(dev_fold_one)(fold, n == 0 || i < head ? i : i + n * LANES, op);
+}
+
+/* Sums and averages have loops of their own; the rest shares one, and decides for each value. */
+DEV_FN void NAME(dev_fold_op)(const struct dev_fold *fold)
+{
+	uint32_t op = fold->a->op;
+
+	if (op == RX_SUM || op == RX_AVG)
+		NAME(dev_fold)(fold, RX_SUM);
+	else
+		NAME(dev_fold)(fold, op);
+}
+
+DEV_KERNEL(NAME(rx_reduce), struct rx_dev_args)
+{
+	DEV_SHARED(shared);
+	struct dev_run run = dev_begin(DEV_ARGS(struct rx_dev_args), shared, DTYPE);
+	struct dev_reduce reduce;
+
+	if (dev_reduce_begin(&run, &reduce)) {
+		do {
+			for (uint32_t s = 0; s < reduce.n_segments; s++) {
+				struct dev_fold fold;
+
+				if (dev_reduce_next(&run, &reduce, s, &fold))
+					NAME(dev_fold_op)(&fold);
+			}
+		} while (dev_reduce_more(&run, &reduce));
+		dev_reduce_gather(&run);
+	}
+	dev_end(&run);
+}
+
+#undef IS_NAN
+#undef LANES
+#undef NAME
+#undef PASTE
+#undef PASTE_
+#undef UNROLL
+#undef IS_FLOAT
+#undef CMP
+#undef ACC
+#undef SIZE
+#undef DTYPE
+#undef T

@@ -1,0 +1,4 @@
+/* SPDX-License-Identifier: MIT */
+/* All kernels, as one code object. */
+#include "copy.hip"
+#include "reduce.hip"
