@@ -7,7 +7,7 @@ set -euo pipefail
 src=$(cd "${RCCLX_SRCDIR:-.}" && pwd)
 build=$(cd "${RCCLX_BUILDDIR:-.}" && pwd)
 cache=${XDG_CACHE_HOME:-${HOME:-/root}/.cache}/rcclxd
-packages=systemd,systemd-sysv,dbus,libuv1,libprotobuf-c1,libconfig9,libhwloc15,libjansson4
+packages=systemd,systemd-sysv,dbus,libuv1,libprotobuf-c1,libconfig9,libhwloc15,libjansson4,libelf1
 
 skip() {
 	echo "skipped: $1"

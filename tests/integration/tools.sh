@@ -110,7 +110,7 @@ begin "json"
 run 0 "$perf" all_reduce --private --ranks 2 -b 1M -e 1M -n 3 -d bf16 -o avg --json --check \
 	--memory private
 number='[0-9]+\.[0-9]+'
-says out "^\{\"collective\": \"all_reduce\", \"bytes\": 1048576, \"count\": 524288, \"dtype\": \"bfloat16\", \"op\": \"avg\", \"ranks\": 2, \"executor\": \"inline\", \"algorithm\": \"[a-z]+\", \"memory\": \"private\", \"in_place\": false, \"touch\": false, \"root\": null, \"time_us_p50\": $number, \"time_us_p99\": $number, \"algbw_gbs\": $number, \"busbw_gbs\": $number, \"wrong\": 0\}$"
+says out "^\{\"collective\": \"all_reduce\", \"bytes\": 1048576, \"count\": 524288, \"dtype\": \"bfloat16\", \"op\": \"avg\", \"ranks\": 2, \"executor\": \"inline\", \"algorithm\": \"[a-z]+\", \"memory\": \"private\", \"in_place\": false, \"touch\": false, \"root\": null, \"time_us_p50\": $number, \"time_us_p99\": $number, \"algbw_gbs\": $number, \"busbw_gbs\": $number, \"precision\": \"exact\", \"link_rate\": 0, \"wrong\": 0\}$"
 [ "$(wc -l <"$dir/out")" -eq 1 ] || fail "more than one line"
 
 begin "barrier, sizes from zero, in place"
