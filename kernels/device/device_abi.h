@@ -15,8 +15,6 @@
  *   "rx_copy": all-gather(-v), all-to-all(-v), broadcast, gather, scatter, and RX_SEND, which is
  *   from send of rank root to recv of rank peer
  *
- *   "rx_mx_" + type: allreduce, reduce-scatter, all-gather, all-to-all, by way of MXFP8
- *
  *   "rx_words": stream order by words in memory
  *
  * All but the last take one struct rx_dev_args by value. The block size may be anything from 1 to
@@ -51,10 +49,9 @@
 #define RX_DEV_MAX_BLOCKS   256u /* with barriers, slots or done words */
 #define RX_DEV_MAX_THREADS  512u /* per block */
 
-/* The suffix is one of i8 u8 i32 u32 i64 u64 f16 f32 f64 bf16 e4m3 e5m2, for MX f32 bf16 f16. */
+/* The suffix is one of i8 u8 i32 u32 i64 u64 f16 f32 f64 bf16 e4m3 e5m2. */
 #define RX_DEV_REDUCE_PREFIX "rx_reduce_"
 #define RX_DEV_COPY_NAME     "rx_copy"
-#define RX_DEV_MX_PREFIX     "rx_mx_"
 #define RX_DEV_WORDS_NAME    "rx_words"
 
 enum rx_dev_algorithm {
@@ -69,7 +66,7 @@ enum rx_dev_algorithm {
 	 * One shot through the slots: local ranks' inputs into their slots (or with RX_DEV_PUSH
 	 * into the slots of all takers), barrier, local ranks' outputs from there. In rounds if the
 	 * slots are smaller than the message. No peer touches send and recv, so neither an entry
-	 * nor an exit barrier is needed. Every collective but RX_SEND; MX: all four.
+	 * nor an exit barrier is needed. Every collective but RX_SEND.
 	 */
 	RX_DEV_FLAT,
 	/*
