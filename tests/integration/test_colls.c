@@ -6,6 +6,7 @@
 #include "../../kernels/coll_types.h"
 
 #include <signal.h>
+#include <string.h>
 
 static const uint8_t colls[] = {RX_ALL_REDUCE, RX_ALL_GATHER, RX_REDUCE_SCATTER, RX_ALL_TO_ALL,
 	RX_BROADCAST, RX_REDUCE, RX_GATHER, RX_SCATTER, RX_ALL_GATHER_V, RX_REDUCE_SCATTER_V,
@@ -425,12 +426,68 @@ static int rank_many_in_one(struct rank_ctx *ctx)
 	return rank_leave(ctx, NULL, client);
 }
 
+/* The same with blocks of different lengths, in private memory, started and then waited for. */
+static int rank_many_in_one_v(struct rank_ctx *ctx)
+{
+	struct rcclx_client *client = NULL;
+	struct rcclx_comm *comms[PER_PROCESS] = {NULL};
+	struct rcclx_op *ops[PER_PROCESS] = {NULL};
+	struct rcclx_unique_id id;
+	uint64_t counts[2 * PER_PROCESS];
+	uint64_t displs[2 * PER_PROCESS];
+	int32_t in[PER_PROCESS][2 * PER_PROCESS];
+	int32_t all[PER_PROCESS][64];
+	uint32_t n = PER_PROCESS * ctx->n_ranks;
+
+	RANK_DO(rank_connect(ctx, &client));
+	RANK_DO(rank_id(ctx, client, 0, ctx->rank == 0, &id));
+	RANK_OK(ctx, rcclx_group_start());
+	for (uint32_t k = 0; k < PER_PROCESS; k++)
+		RANK_OK(ctx, rcclx_comm_create(
+				     client, &id, n, ctx->rank * PER_PROCESS + k, NULL, &comms[k]));
+	RANK_OK(ctx, rcclx_group_end());
+	for (uint32_t round = 0; round < 20; round++) {
+		/* Rank r has r elements at 10 * r. */
+		for (uint32_t r = 0; r < n; r++) {
+			counts[r] = r;
+			displs[r] = 10ull * r;
+		}
+		for (uint32_t k = 0; k < PER_PROCESS; k++) {
+			for (uint32_t i = 0; i < n; i++)
+				in[k][i] = (int32_t)(100 * rcclx_comm_rank(comms[k]) + round + i);
+			memset(all[k], 0xff, sizeof(all[k]));
+			RANK_OK(ctx, rcclx_all_gather_v_start(comms[k], in[k], all[k], counts,
+					     displs, RCCLX_INT32, NULL, &ops[k]));
+		}
+		/* The arrays are needed only until the calls return. */
+		memset(counts, 0xff, sizeof(counts));
+		memset(displs, 0xff, sizeof(displs));
+		for (uint32_t k = 0; k < PER_PROCESS; k++) {
+			RANK_OK(ctx, rcclx_op_wait(ops[k], RCCLX_FOREVER));
+			RANK_OK(ctx, rcclx_op_free(ops[k]));
+			for (uint32_t i = 0; i < 64; i++) {
+				uint32_t r = i / 10;
+				int32_t wanted = r < n && i % 10 < r
+							 ? (int32_t)(100 * r + round + i % 10)
+							 : -1;
+
+				RANK_CHECK(
+					ctx, all[k][i] == wanted, "element %u is %d", i, all[k][i]);
+			}
+		}
+	}
+	for (uint32_t k = 0; k < PER_PROCESS; k++)
+		RANK_OK(ctx, rcclx_comm_destroy(comms[k]));
+	return rank_leave(ctx, NULL, client);
+}
+
 static void test_many_in_one(void **state)
 {
 	struct node *node = node_start(NULL);
 
 	(void)state;
 	world_run(node, 2, rank_many_in_one, NULL);
+	world_run(node, 2, rank_many_in_one_v, NULL);
 	node_stop(node);
 }
 
