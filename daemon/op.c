@@ -241,31 +241,16 @@ static void prepare_lowprec(struct op *op)
 	op->lowprec = (struct host_lowprec){
 		.bf16 = precision->flags & RX_PRECISION_GATHER_BF16,
 	};
-	rx_precision_check_init(&op->lowprec.check, precision->sample_every, op->number);
+	rx_precision_check_init(&op->lowprec.work.check, precision->sample_every, op->number);
 	op->args.lowprec = &op->lowprec;
 }
 
 static void account_lowprec(struct op *op)
 {
 	struct comm *comm = op->comm;
-	const struct host_lowprec *lp = &op->lowprec;
 	uint32_t budget_ppm = comm->fabric.ctl->precision.budget_ppm;
-	uint64_t ppm = rx_precision_check_ppm(&lp->check);
-	const struct rx_precision_counts counts = {
-		.n_ops = 1,
-		.exact_bytes = lp->exact_bytes,
-		.wire_bytes = lp->wire_bytes,
-		.n_blocks = lp->stats.n_blocks,
-		.n_saturated = lp->stats.n_saturated,
-		.n_flushed = lp->stats.n_flushed,
-		.n_special = lp->stats.n_special,
-		.n_sampled = lp->check.n_blocks,
-		.worst_ppm = ppm,
-	};
+	uint64_t ppm = rx_precision_account(&comm->precision, &op->lowprec.work);
 
-	rx_precision_add(&comm->precision, &counts);
-	if (lp->check.n_blocks > 0)
-		comm->precision.error_ppm = ppm;
 	if (budget_ppm > 0 && ppm > budget_ppm)
 		comm_over_budget(comm, UINT32_MAX, ppm);
 }

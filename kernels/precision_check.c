@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "precision_check.h"
 
+#include "precision.h"
 #include "host/convert.h"
 
 #include <string.h>
@@ -74,6 +75,27 @@ uint64_t rx_precision_check_ppm(const struct rx_precision_check *check)
 	if (!(ratio < 1e18))
 		return 1000000000;
 	return ratio < 1 ? 1 : (uint64_t)root(ratio);
+}
+
+uint64_t rx_precision_account(struct rx_precision_counts *sum, const struct rx_precision_work *work)
+{
+	uint64_t ppm = rx_precision_check_ppm(&work->check);
+	const struct rx_precision_counts counts = {
+		.n_ops = 1,
+		.exact_bytes = work->exact_bytes,
+		.wire_bytes = work->wire_bytes,
+		.n_blocks = work->stats.n_blocks,
+		.n_saturated = work->stats.n_saturated,
+		.n_flushed = work->stats.n_flushed,
+		.n_special = work->stats.n_special,
+		.n_sampled = work->check.n_blocks,
+		.worst_ppm = ppm,
+	};
+
+	rx_precision_add(sum, &counts);
+	if (work->check.n_blocks > 0)
+		sum->error_ppm = ppm;
+	return ppm;
 }
 
 void rx_precision_widen(float *dst, const void *src, uint32_t dtype, uint32_t n)

@@ -2,15 +2,14 @@
 /*
  * Checking results in low precision against exact ones: which blocks, and what error that makes.
  *
- * An operation is checked in the blocks whose number, from the start of the message, leaves the
- * remainder "phase" when divided by "every"; the phase changes from operation to operation.
+ * An operation is checked in the codec's blocks whose number, from the start of the message, leaves
+ * the remainder "phase" when divided by "every"; the phase changes from operation to operation.
  */
 #ifndef RX_PRECISION_CHECK_H
 #define RX_PRECISION_CHECK_H
 
-#include "coll_types.h"
-
-#define RX_PRECISION_BLOCK 32u
+#include "codec/mxfp8.h"
+#include "../shm/rx_precision_abi.h"
 
 struct rx_precision_check {
 	uint32_t every; /* 0: nothing is checked */
@@ -32,6 +31,18 @@ void rx_precision_check_add(
 
 /** rx_precision_check_ppm() - relative L2 error so far, in millionths; saturates */
 uint64_t rx_precision_check_ppm(const struct rx_precision_check *check);
+
+/* What one operation did and found, in one process. */
+struct rx_precision_work {
+	struct rx_precision_check check;
+	struct rx_mx_stats stats;
+	uint64_t wire_bytes;  /* read from peers, or that ranks would have read from each other */
+	uint64_t exact_bytes; /* and otherwise */
+};
+
+/** rx_precision_account() - add an operation to @sum. Return: its error, as _check_ppm(). */
+uint64_t rx_precision_account(
+	struct rx_precision_counts *sum, const struct rx_precision_work *work);
 
 /** rx_precision_widen() - @n elements of a type that low precision has, as fp32 */
 void rx_precision_widen(float *dst, const void *src, uint32_t dtype, uint32_t n);

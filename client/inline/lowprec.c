@@ -13,8 +13,6 @@
 #define BLOCK_BYTES  (BLOCK + 1u)            /* elements and scale */
 #define SAMPLE_BYTES (BLOCK * sizeof(float)) /* a checked block's exact values */
 
-static_assert(BLOCK == RX_PRECISION_BLOCK, "what is checked are the codec's blocks");
-
 uint64_t lowprec_room(uint64_t bytes)
 {
 	/* Of so many blocks in a row at most one is checked. */
@@ -36,9 +34,10 @@ static uint8_t *scales_of(uint8_t *slot, const struct lowprec_piece *piece)
 static uint8_t *sample_of(
 	const struct lowprec *lp, uint8_t *slot, const struct lowprec_piece *piece, uint64_t block)
 {
-	uint64_t first = rx_precision_check_next(&lp->check, piece->first / BLOCK);
+	uint64_t first = rx_precision_check_next(&lp->work.check, piece->first / BLOCK);
 
-	return slot + rx_mx_bytes(piece->room) + (block - first) / lp->check.every * SAMPLE_BYTES;
+	return slot + rx_mx_bytes(piece->room) +
+	       (block - first) / lp->work.check.every * SAMPLE_BYTES;
 }
 
 /* Elements of block @block of a piece, which may end within it. */
@@ -58,7 +57,7 @@ static void check_own(struct lowprec *lp, uint8_t *slot, const struct lowprec_pi
 	rx_mx_decode(got, RX_FLOAT32, slot + at, scales_of(slot, piece) + at / BLOCK, n);
 	for (uint32_t i = 0; i < n; i++)
 		exact[i] = (double)values[i];
-	rx_precision_check_add(&lp->check, exact, got, n);
+	rx_precision_check_add(&lp->work.check, exact, got, n);
 }
 
 void lowprec_put(struct lowprec *lp, uint8_t *slot, const struct lowprec_piece *piece,
@@ -67,9 +66,9 @@ void lowprec_put(struct lowprec *lp, uint8_t *slot, const struct lowprec_piece *
 	uint32_t dtype = lp->run->call->sig.dtype;
 	uint64_t last = (piece->first + piece->count - 1) / BLOCK;
 
-	rx_mx_encode(slot, scales_of(slot, piece), src, dtype, piece->count, &lp->stats);
-	for (uint64_t block = rx_precision_check_next(&lp->check, piece->first / BLOCK);
-		block <= last; block += lp->check.every) {
+	rx_mx_encode(slot, scales_of(slot, piece), src, dtype, piece->count, &lp->work.stats);
+	for (uint64_t block = rx_precision_check_next(&lp->work.check, piece->first / BLOCK);
+		block <= last; block += lp->work.check.every) {
 		uint64_t at = block * BLOCK - piece->first;
 		float values[BLOCK] = {0};
 
@@ -121,18 +120,18 @@ void lowprec_check_sums(struct lowprec *lp, uint8_t *const slots[],
 	uint64_t last = (piece->first + at + count - 1) / BLOCK;
 	double exact[BLOCK];
 
-	for (uint64_t block = rx_precision_check_next(&lp->check, first); block <= last;
-		block += lp->check.every) {
+	for (uint64_t block = rx_precision_check_next(&lp->work.check, first); block <= last;
+		block += lp->work.check.every) {
 		sum_exactly(lp, slots, piece, block, exact);
-		rx_precision_check_add(&lp->check, exact, got + (block - first) * BLOCK,
+		rx_precision_check_add(&lp->work.check, exact, got + (block - first) * BLOCK,
 			block_count(piece, block));
 	}
 }
 
 void lowprec_moved(struct lowprec *lp, uint64_t count, uint64_t wire)
 {
-	lp->exact_bytes += count * lp->run->size;
-	lp->wire_bytes += wire;
+	lp->work.exact_bytes += count * lp->run->size;
+	lp->work.wire_bytes += wire;
 	link_moved(lp->run->comm, wire);
 }
 
@@ -179,22 +178,8 @@ static void account(const struct lowprec *lp)
 {
 	struct rcclx_comm *comm = lp->run->comm;
 	const struct rx_precision *precision = &comm->fabric.ctl->precision;
-	uint64_t ppm = rx_precision_check_ppm(&lp->check);
-	const struct rx_precision_counts counts = {
-		.n_ops = 1,
-		.exact_bytes = lp->exact_bytes,
-		.wire_bytes = lp->wire_bytes,
-		.n_blocks = lp->stats.n_blocks,
-		.n_saturated = lp->stats.n_saturated,
-		.n_flushed = lp->stats.n_flushed,
-		.n_special = lp->stats.n_special,
-		.n_sampled = lp->check.n_blocks,
-		.worst_ppm = ppm,
-	};
+	uint64_t ppm = rx_precision_account(&comm->counts, &lp->work);
 
-	rx_precision_add(&comm->counts, &counts);
-	if (lp->check.n_blocks > 0)
-		comm->counts.error_ppm = ppm;
 	rx_fabric_count(&comm->fabric, comm->rank, &comm->counts);
 	if (precision->budget_ppm == 0 || ppm <= precision->budget_ppm || comm->found_over)
 		return;
@@ -208,7 +193,7 @@ rcclx_result lowprec_run(struct inline_run *run)
 	rcclx_result r = RCCLX_OK;
 
 	rx_precision_check_init(
-		&lp.check, run->comm->fabric.ctl->precision.sample_every, run->comm->seq);
+		&lp.work.check, run->comm->fabric.ctl->precision.sample_every, run->comm->seq);
 	r = run->call->sig.coll == RX_ALL_REDUCE ? lowprec_allreduce(&lp) : lowprec_relay(&lp);
 	if (r == RCCLX_OK)
 		account(&lp);

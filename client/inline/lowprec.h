@@ -17,10 +17,7 @@
 
 struct lowprec {
 	struct inline_run *run;
-	struct rx_precision_check check;
-	struct rx_mx_stats stats;
-	uint64_t wire_bytes;  /* read from peers */
-	uint64_t exact_bytes; /* that would have been read otherwise */
+	struct rx_precision_work work;
 };
 
 /* One block's elements [first, first + count) in a slot; first is a multiple of RX_MX_BLOCK. */

@@ -71,7 +71,7 @@ static void put_sums(
 		rx_mx_finish(slot + at * sizeof(uint16_t), RX_BFLOAT16, sums, count, RX_SUM, 1);
 	else
 		rx_mx_encode(slot + at, slot + c->room + at / RX_MX_BLOCK, sums, RX_FLOAT32, count,
-			&c->lp->stats);
+			&c->lp->work.stats);
 }
 
 static void take_sums(const struct chunks *c, const uint8_t *slot, uint64_t at, uint32_t dtype,
@@ -114,7 +114,7 @@ static void add_up(const struct chunks *c, uint64_t k)
 		if (lp->run->call->sig.op == RX_AVG)
 			rx_mx_finish(sums, RX_FLOAT32, sums, n, RX_AVG, comm->n_ranks);
 		put_sums(c, out, at, sums, n);
-		if (lp->check.every == 0)
+		if (lp->work.check.every == 0)
 			continue;
 		take_sums(c, out, at, RX_FLOAT32, sums, n);
 		lowprec_check_sums(lp, in, &piece, part.first + at, n, sums);

@@ -102,13 +102,19 @@ bool gpu_streams_idle(struct rx_gpu_device *device)
 	return idle && device->lost.result == RX_GPU_OK;
 }
 
+/* Make the device current, unless it is lost. On success the caller leaves it again. */
+static int begin(struct rx_gpu_device *device, struct gpu_scope *scope, struct rx_gpu_error *error)
+{
+	int result = gpu_device_state(device, error);
+
+	return result == RX_GPU_OK ? gpu_enter(device, scope, error) : result;
+}
+
 int gpu_stream_query(struct rx_gpu_device *device, void *stream, struct rx_gpu_error *error)
 {
 	struct gpu_scope scope = {0};
-	int result = gpu_device_state(device, error);
+	int result = begin(device, &scope, error);
 
-	if (result == RX_GPU_OK)
-		result = gpu_enter(device, &scope, error);
 	if (result != RX_GPU_OK)
 		return result;
 	result = gpu_device_check(
@@ -194,10 +200,8 @@ int gpu_launch(struct rx_gpu_device *device, void *stream, const struct rx_gpu_l
 	struct rx_gpu_error *error)
 {
 	struct gpu_scope scope = {0};
-	int result = gpu_device_state(device, error);
+	int result = begin(device, &scope, error);
 
-	if (result == RX_GPU_OK)
-		result = gpu_enter(device, &scope, error);
 	if (result != RX_GPU_OK)
 		return result;
 	result = launch_here(device, stream, launch, error);

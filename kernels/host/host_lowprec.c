@@ -16,8 +16,6 @@
 #define PIECE_MAX   (HOST_LOWPREC_SCRATCH_MAX / BLOCK_BYTES * BLOCK)
 #define SAMPLES_MAX (PIECE_MAX / BLOCK / 128 + 1)
 
-static_assert(BLOCK == RX_PRECISION_BLOCK, "what is checked are the codec's blocks");
-
 struct work {
 	const struct host_coll_args *args;
 	struct host_lowprec *lp;
@@ -51,8 +49,8 @@ static uint64_t piece_count(const struct work *w, uint64_t at, uint64_t count)
 /* @n_readers ranks would have read @count elements in @wire bytes. */
 static void moved(struct work *w, uint64_t n_readers, uint64_t count, uint64_t wire)
 {
-	w->lp->exact_bytes += n_readers * count * w->size;
-	w->lp->wire_bytes += n_readers * wire;
+	w->lp->work.exact_bytes += n_readers * count * w->size;
+	w->lp->work.wire_bytes += n_readers * wire;
 }
 
 /* ---- adding up ---- */
@@ -67,8 +65,8 @@ static void sum_exactly(struct work *w, const struct inputs *in, uint64_t at, ui
 	const struct host_coll_args *args = w->args;
 	uint64_t sample = 0;
 
-	for (uint64_t block = rx_precision_check_next(&w->lp->check, at / BLOCK);
-		block <= (at + n - 1) / BLOCK; block += w->lp->check.every) {
+	for (uint64_t block = rx_precision_check_next(&w->lp->work.check, at / BLOCK);
+		block <= (at + n - 1) / BLOCK; block += w->lp->work.check.every) {
 		uint64_t first = block * BLOCK;
 		uint32_t count = (uint32_t)rx_min_u64(BLOCK, at + n - first);
 		double *exact = w->exact[sample++];
@@ -90,9 +88,9 @@ static void check_sums(struct work *w, uint64_t at, uint64_t n, const float *got
 {
 	uint64_t sample = 0;
 
-	for (uint64_t block = rx_precision_check_next(&w->lp->check, at / BLOCK);
-		block <= (at + n - 1) / BLOCK; block += w->lp->check.every)
-		rx_precision_check_add(&w->lp->check, w->exact[sample++],
+	for (uint64_t block = rx_precision_check_next(&w->lp->work.check, at / BLOCK);
+		block <= (at + n - 1) / BLOCK; block += w->lp->work.check.every)
+		rx_precision_check_add(&w->lp->work.check, w->exact[sample++],
 			got + (block * BLOCK - at),
 			(uint32_t)rx_min_u64(BLOCK, at + n - block * BLOCK));
 }
@@ -103,7 +101,7 @@ static void add_up(struct work *w, const struct inputs *in, uint64_t at, uint64_
 
 	for (uint32_t rank = 0; rank < args->n_ranks; rank++) {
 		rx_mx_encode(w->wire, w->scales, in->from[rank] + at * w->size, args->dtype, n,
-			&w->lp->stats);
+			&w->lp->work.stats);
 		rx_mx_decode_add(w->sums, w->wire, w->scales, n, rank == 0);
 	}
 	if (args->op == RX_AVG)
@@ -121,7 +119,7 @@ static void spread_sums(struct work *w, uint64_t at, uint64_t n)
 		rx_mx_finish(w->wire, RX_BFLOAT16, w->sums, n, RX_SUM, 1);
 		rx_precision_widen(w->sums, w->wire, RX_BFLOAT16, (uint32_t)n);
 	} else {
-		rx_mx_encode(w->wire, w->scales, w->sums, RX_FLOAT32, n, &w->lp->stats);
+		rx_mx_encode(w->wire, w->scales, w->sums, RX_FLOAT32, n, &w->lp->work.stats);
 	}
 	for (uint32_t rank = 0; rank < args->n_ranks; rank++) {
 		uint8_t *to = (uint8_t *)args->recv[rank] + at * w->size;
@@ -131,7 +129,7 @@ static void spread_sums(struct work *w, uint64_t at, uint64_t n)
 		else
 			rx_mx_decode(to, args->dtype, w->wire, w->scales, n);
 	}
-	if (w->lp->check.every == 0)
+	if (w->lp->work.check.every == 0)
 		return;
 	if (!bf16)
 		rx_mx_decode(w->sums, RX_FLOAT32, w->wire, w->scales, n);
@@ -205,8 +203,8 @@ static int reduce_scatter(struct work *w)
 /* The error of a single encoding, of the piece that was read from @src. */
 static void check_copy(struct work *w, const uint8_t *src, uint64_t at, uint64_t n)
 {
-	for (uint64_t block = rx_precision_check_next(&w->lp->check, at / BLOCK);
-		block <= (at + n - 1) / BLOCK; block += w->lp->check.every) {
+	for (uint64_t block = rx_precision_check_next(&w->lp->work.check, at / BLOCK);
+		block <= (at + n - 1) / BLOCK; block += w->lp->work.check.every) {
 		uint64_t first = block * BLOCK - at;
 		uint32_t count = (uint32_t)rx_min_u64(BLOCK, n - first);
 		float values[BLOCK];
@@ -216,7 +214,7 @@ static void check_copy(struct work *w, const uint8_t *src, uint64_t at, uint64_t
 		for (uint32_t i = 0; i < count; i++)
 			w->exact[0][i] = (double)values[i];
 		rx_mx_decode(got, RX_FLOAT32, w->wire + first, w->scales + first / BLOCK, count);
-		rx_precision_check_add(&w->lp->check, w->exact[0], got, count);
+		rx_precision_check_add(&w->lp->work.check, w->exact[0], got, count);
 	}
 }
 
@@ -230,8 +228,8 @@ static int copy_block(struct work *w, const uint8_t *src, uint64_t count, uint8_
 		if (!host_coll_go_on(w->args))
 			return -ECANCELED;
 		n = piece_count(w, at, count);
-		rx_mx_encode(
-			w->wire, w->scales, src + at * w->size, w->args->dtype, n, &w->lp->stats);
+		rx_mx_encode(w->wire, w->scales, src + at * w->size, w->args->dtype, n,
+			&w->lp->work.stats);
 		check_copy(w, src, at, n);
 		for (uint32_t i = 0; i < n_dst; i++)
 			rx_mx_decode(dst[i] + at * w->size, w->args->dtype, w->wire, w->scales, n);

@@ -17,11 +17,8 @@ struct host_lowprec {
 	void *scratch; /* aligned as by malloc() */
 	uint64_t scratch_bytes;
 	bool bf16; /* allreduce: the sums travel so */
-	/* Results, added to what is there. */
-	struct rx_precision_check check; /* set up by the caller: which blocks are checked */
-	struct rx_mx_stats stats;
-	uint64_t wire_bytes;  /* that ranks would have read from each other */
-	uint64_t exact_bytes; /* and otherwise */
+	/* Results, added to what is there. The caller sets up its check. */
+	struct rx_precision_work work;
 };
 
 /**

@@ -386,23 +386,38 @@ static void test_shrink(void **state)
  */
 #define PER_PROCESS 3u
 
+static int open_many(
+	struct rank_ctx *ctx, struct rcclx_client **client_p, struct rcclx_comm **comms)
+{
+	struct rcclx_unique_id id;
+
+	RANK_DO(rank_connect(ctx, client_p));
+	RANK_DO(rank_id(ctx, *client_p, 0, ctx->rank == 0, &id));
+	RANK_OK(ctx, rcclx_group_start());
+	for (uint32_t k = 0; k < PER_PROCESS; k++)
+		RANK_OK(ctx, rcclx_comm_create(*client_p, &id, PER_PROCESS * ctx->n_ranks,
+				     ctx->rank * PER_PROCESS + k, NULL, &comms[k]));
+	RANK_OK(ctx, rcclx_group_end());
+	return 0;
+}
+
+static int close_many(struct rank_ctx *ctx, struct rcclx_client *client, struct rcclx_comm **comms)
+{
+	for (uint32_t k = 0; k < PER_PROCESS; k++)
+		RANK_OK(ctx, rcclx_comm_destroy(comms[k]));
+	return rank_leave(ctx, NULL, client);
+}
+
 static int rank_many_in_one(struct rank_ctx *ctx)
 {
 	struct rcclx_client *client = NULL;
 	struct rcclx_comm *comms[PER_PROCESS] = {NULL};
-	struct rcclx_unique_id id;
 	int32_t in[PER_PROCESS];
 	int32_t out[PER_PROCESS];
 	int32_t all[PER_PROCESS][2 * PER_PROCESS];
 	uint32_t n = PER_PROCESS * ctx->n_ranks;
 
-	RANK_DO(rank_connect(ctx, &client));
-	RANK_DO(rank_id(ctx, client, 0, ctx->rank == 0, &id));
-	RANK_OK(ctx, rcclx_group_start());
-	for (uint32_t k = 0; k < PER_PROCESS; k++)
-		RANK_OK(ctx, rcclx_comm_create(
-				     client, &id, n, ctx->rank * PER_PROCESS + k, NULL, &comms[k]));
-	RANK_OK(ctx, rcclx_group_end());
+	RANK_DO(open_many(ctx, &client, comms));
 	for (uint32_t round = 0; round < 20; round++) {
 		RANK_OK(ctx, rcclx_group_start());
 		for (uint32_t k = 0; k < PER_PROCESS; k++) {
@@ -421,9 +436,7 @@ static int rank_many_in_one(struct rank_ctx *ctx)
 					all[k][r]);
 		}
 	}
-	for (uint32_t k = 0; k < PER_PROCESS; k++)
-		RANK_OK(ctx, rcclx_comm_destroy(comms[k]));
-	return rank_leave(ctx, NULL, client);
+	return close_many(ctx, client, comms);
 }
 
 /* The same with blocks of different lengths, in private memory, started and then waited for. */
@@ -432,20 +445,13 @@ static int rank_many_in_one_v(struct rank_ctx *ctx)
 	struct rcclx_client *client = NULL;
 	struct rcclx_comm *comms[PER_PROCESS] = {NULL};
 	struct rcclx_op *ops[PER_PROCESS] = {NULL};
-	struct rcclx_unique_id id;
 	uint64_t counts[2 * PER_PROCESS];
 	uint64_t displs[2 * PER_PROCESS];
 	int32_t in[PER_PROCESS][2 * PER_PROCESS];
 	int32_t all[PER_PROCESS][64];
 	uint32_t n = PER_PROCESS * ctx->n_ranks;
 
-	RANK_DO(rank_connect(ctx, &client));
-	RANK_DO(rank_id(ctx, client, 0, ctx->rank == 0, &id));
-	RANK_OK(ctx, rcclx_group_start());
-	for (uint32_t k = 0; k < PER_PROCESS; k++)
-		RANK_OK(ctx, rcclx_comm_create(
-				     client, &id, n, ctx->rank * PER_PROCESS + k, NULL, &comms[k]));
-	RANK_OK(ctx, rcclx_group_end());
+	RANK_DO(open_many(ctx, &client, comms));
 	for (uint32_t round = 0; round < 20; round++) {
 		/* Rank r has r elements at 10 * r. */
 		for (uint32_t r = 0; r < n; r++) {
@@ -476,9 +482,7 @@ static int rank_many_in_one_v(struct rank_ctx *ctx)
 			}
 		}
 	}
-	for (uint32_t k = 0; k < PER_PROCESS; k++)
-		RANK_OK(ctx, rcclx_comm_destroy(comms[k]));
-	return rank_leave(ctx, NULL, client);
+	return close_many(ctx, client, comms);
 }
 
 static void test_many_in_one(void **state)
