@@ -30,6 +30,7 @@
 #endif
 
 #define ANSWER_NS  (10 * RX_NS_PER_SEC)
+#define LOCK_NS    (3 * ANSWER_NS)
 #define POLL_NS    (2 * RX_NS_PER_MS)
 #define DIR_BYTES  48u
 #define JOB_BYTES  512u
@@ -201,6 +202,25 @@ static ncclResult_t connect_locked(uint64_t number, const char *socket,
 	return error_of(connected, false);
 }
 
+/* Whoever holds it starts a daemon, and may be stopped while it does. */
+static ncclResult_t lock_file(int lock, const char *path)
+{
+	uint64_t deadline_ns = rx_deadline_ns(LOCK_NS);
+
+	while (flock(lock, LOCK_EX | LOCK_NB) < 0) {
+		if (errno != EWOULDBLOCK && errno != EINTR)
+			return error_set(
+				ncclSystemError, "RCCLX_AUTOSTART: cannot lock %s: %m", path);
+		if (rx_now_ns() >= deadline_ns)
+			return error_set(ncclSystemError,
+				"RCCLX_AUTOSTART: another process of this job has held %s for %llu "
+				"s; end it and try again",
+				path, (unsigned long long)(LOCK_NS / RX_NS_PER_SEC));
+		(void)nanosleep(&(struct timespec){.tv_nsec = POLL_NS}, NULL);
+	}
+	return ncclSuccess;
+}
+
 ncclResult_t autostart_connect(const char *given, const struct rcclx_connect_config *config,
 	struct rcclx_client **client_p, char socket_p[CONNECTION_SOCKET_BYTES])
 {
@@ -218,11 +238,8 @@ ncclResult_t autostart_connect(const char *given, const struct rcclx_connect_con
 	if (lock < 0)
 		return error_set(
 			ncclSystemError, "RCCLX_AUTOSTART: cannot write %s: %m", lock_path);
-	while (flock(lock, LOCK_EX) < 0)
-		if (errno != EINTR)
-			return error_set(
-				ncclSystemError, "RCCLX_AUTOSTART: cannot lock %s: %m", lock_path);
-	return connect_locked(number, socket_p, config, client_p);
+	r = lock_file(lock, lock_path);
+	return r != ncclSuccess ? r : connect_locked(number, socket_p, config, client_p);
 }
 
 void autostart_tag(ncclUniqueId *id, const char *socket)

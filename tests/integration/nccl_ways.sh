@@ -115,6 +115,10 @@ said good "$(python3 "$client" run 4)"
 for _ in 1 2 3 4 5; do python3 "$client" run 1 >>"$dir/out" & done
 wait
 [ "$(grep -c good "$dir/out")" = 5 ] || fail "not all of 5 processes got a daemon"
+# Whoever comes while another process starts one waits for its turn.
+for lock in "/tmp/rcclx-once-$(id -u)"/*.lock; do flock "$lock" sleep 1 & done
+said good "$(python3 "$client" run 1)"
+wait
 # Ranks that see themselves in another job find it by the id.
 sed "s/stdin=subprocess.PIPE,/env={**os.environ, 'RCCLX_JOB': f'{os.getpid()}.{r}'}, stdin=subprocess.PIPE,/" "$client" >"$dir/client.py"
 grep -q "RCCLX_JOB" "$dir/client.py" || fail "the client does not look as expected"
