@@ -11,6 +11,7 @@ export RCCLXD=${RCCLXD:-$build/daemon/rcclxd}
 unset RCCLX_SOCKET RCCLX_ADMIN_SOCKET XDG_RUNTIME_DIR RCCLX_PERF_ID_FILE RANK WORLD_SIZE PMI_RANK \
 	OMPI_COMM_WORLD_RANK SLURM_PROCID
 
+command -v pgrep >/dev/null || { echo "skipped: pgrep is not installed (procps)"; exit 77; }
 for program in "$perf" "$ctl" "$RCCLXD"; do
 	[ -x "$program" ] || {
 		echo "tools: $program is missing"
