@@ -194,13 +194,18 @@ rcclx_result comm_create(const struct create_request *request)
 	r = reach_init(&comm->reach);
 	if (r != RCCLX_OK)
 		return r;
+	comm->lanes = op_lanes_open(&comm->client->ops, comm->n_ranks);
+	if (!comm->lanes)
+		return err_set(RCCLX_ERR_NO_MEMORY, "rcclx_comm_create: out of memory");
 	r = join(comm, &request->id, &request->config, &precision, &reply);
-	if (r != RCCLX_OK)
+	if (r == RCCLX_OK) {
+		r = attach(comm, &reply);
+		conn_reply_deinit(&reply);
+	}
+	if (r != RCCLX_OK) {
+		op_lanes_close(&comm->client->ops, comm->lanes, comm->n_ranks);
 		return r;
-	r = attach(comm, &reply);
-	conn_reply_deinit(&reply);
-	if (r != RCCLX_OK)
-		return r;
+	}
 	atomic_fetch_add(&request->client->n_comms, 1);
 	*request->comm_p = rx_steal(comm);
 	return RCCLX_OK;
@@ -267,6 +272,7 @@ rcclx_result rcclx_comm_destroy(struct rcclx_comm *comm)
 	leave(comm);
 	import_clear(&comm->imports);
 	unmap_memory(comm);
+	op_lanes_close(&comm->client->ops, comm->lanes, comm->n_ranks);
 	atomic_fetch_sub(&comm->client->n_comms, 1);
 	free(comm);
 	return RCCLX_OK;

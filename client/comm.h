@@ -11,6 +11,8 @@
 
 #include <stdatomic.h>
 
+struct op_lane;
+
 struct rcclx_comm {
 	struct rcclx_client *client;
 	uint32_t rank;
@@ -43,6 +45,7 @@ struct rcclx_comm {
 	_Atomic uint32_t fail_claimed; /* 1: somebody writes, or has written, fail_text */
 	char fail_text[512];           /* its sentence; valid once failed is set */
 	_Atomic uint32_t n_ops;        /* asynchronous ops not yet freed */
+	struct op_lane *lanes;         /* of those */
 };
 
 /** comm_usable() - RCCLX_OK, or why operations cannot start (forked, failed, aborted), with text */

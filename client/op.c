@@ -25,7 +25,14 @@ rcclx_result op_start(
 	struct rcclx_comm *comm, const struct op_request *request, struct rcclx_op **op_p)
 {
 	struct rcclx_op *op = calloc(1, sizeof(*op));
-	struct rx_sqe sqe = {
+	rcclx_result r = RCCLX_OK;
+
+	if (!op)
+		return err_set(RCCLX_ERR_NO_MEMORY, "out of memory for an operation");
+	op->comm = comm;
+	op->client = comm->client;
+	op->sig = request->sig;
+	op->sqe = (struct rx_sqe){
 		.member = comm->member,
 		.opno = comm->opno + 1,
 		.coll = request->sig.coll,
@@ -38,19 +45,12 @@ rcclx_result op_start(
 		.send_region = RX_REGION_NONE,
 		.recv_region = RX_REGION_NONE,
 	};
-	rcclx_result r = RCCLX_OK;
-
-	if (!op)
-		return err_set(RCCLX_ERR_NO_MEMORY, "out of memory for an operation");
-	op->comm = comm;
-	op->client = comm->client;
-	op->sig = request->sig;
 	/* A checksum, for ranks that compare by themselves. */
 	if (rx_coll_is_v(op->sig.coll))
 		op->sig.count = 0;
-	r = placement_begin(comm, request, &op->placement, &sqe);
+	r = placement_begin(comm, request, &op->placement, &op->sqe);
 	if (r == RCCLX_OK)
-		r = op_submit(op, &sqe);
+		r = op_submit(op);
 	if (r != RCCLX_OK) {
 		placement_end(op->client, &op->placement);
 		free(op);
@@ -229,18 +229,15 @@ rcclx_result op_wait_until(struct rcclx_op *op, uint64_t deadline_ns)
 
 void op_dispose(struct rcclx_op *op)
 {
-	struct op_queue *queue = &op->client->ops;
-	bool completed = false;
+	struct rcclx_client *client = op->client;
+	struct rcclx_comm *comm = op->comm;
+	bool over = op_abandon(op);
 
-	atomic_fetch_sub(&op->comm->n_ops, 1);
-	(void)pthread_mutex_lock(&queue->lock);
-	completed = op->completed;
-	op->abandoned = !completed;
-	(void)pthread_mutex_unlock(&queue->lock);
+	atomic_fetch_sub(&comm->n_ops, 1);
 	/* Else whoever takes its completion frees it, or the end of the session. */
-	if (!completed)
+	if (!over)
 		return;
-	placement_end(op->client, &op->placement);
+	placement_end(client, &op->placement);
 	free(op);
 }
 

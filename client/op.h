@@ -6,6 +6,7 @@
 #include "rcclx.h"
 #include "../kernels/coll_counts.h"
 #include "../shm/rx_fabric_abi.h"
+#include "../shm/rx_list.h"
 #include "../shm/rx_ring.h"
 
 #include <pthread.h>
@@ -13,23 +14,51 @@
 struct op_slot;
 
 /*
+ * Operations of one communicator that the daemon matches in their order: its collectives, the sends
+ * to one peer, or the receives from one. Under the queue's lock.
+ */
+struct op_lane {
+	struct rx_list waiting; /* of struct rcclx_op: for room in the rings */
+	struct rx_list link;    /* of the queue's lanes, while some wait */
+	uint32_t n_in_flight;
+};
+
+/* The thread that hands waiting operations to the daemon. */
+enum op_feeder { OP_FEEDER_NONE, OP_FEEDER_RUNS, OP_FEEDER_ENDED };
+
+/*
  * What is in flight. A slot belongs to an operation from its submission to its completion, so
  * that no more completions can come than the ring has room for.
  */
 struct op_queue {
-	pthread_mutex_t lock; /* this end of both rings, the slots, and rcclx_op.completed */
+	pthread_mutex_t lock; /* this end of both rings, the slots, lanes, rcclx_op.completed */
 	struct rx_ring ring;
 	struct op_slot *slots;
 	uint32_t n_slots;
-	uint32_t free_head; /* n_slots: none */
+	uint32_t n_free;
+	uint32_t free_head;   /* n_slots: none */
+	uint32_t n_idle;      /* lanes that have nothing in flight */
+	struct rx_list lanes; /* those in which operations wait */
+	enum op_feeder feeder;
+	pthread_t feeder_thread; /* to be joined unless there is none */
+	bool stop;
 };
 
 /** op_queue_init() - over the session's mapped regions. Return: 0 or -errno. */
 RX_WARN_UNUSED int op_queue_init(struct op_queue *queue, const struct rx_map *s,
 	const struct rx_map *d, uint32_t sq_entries);
 
+/** op_queue_stop() - end its thread, while what that uses is still there */
+void op_queue_stop(struct op_queue *queue);
+
 /** op_queue_deinit() - forget what never completed; callers have freed their operations */
 void op_queue_deinit(struct op_queue *queue);
+
+/** op_lanes_open() - of a communicator of @n_ranks. NULL: no memory */
+struct op_lane *op_lanes_open(struct op_queue *queue, uint32_t n_ranks);
+
+/** op_lanes_close() - all its operations have been disposed of */
+void op_lanes_close(struct op_queue *queue, struct op_lane *lanes, uint32_t n_ranks);
 
 /** op_queue_wake() - let threads that sleep in an operation look around */
 void op_queue_wake(const struct op_queue *queue);

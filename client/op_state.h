@@ -12,10 +12,13 @@ struct rcclx_op {
 	struct rcclx_comm *comm; /* not to be used once abandoned */
 	struct rcclx_client *client;
 	struct rx_op_sig sig;
+	struct rx_sqe sqe;
 	struct placement placement;
 	/* Under the queue's lock until completed. */
-	bool completed; /* cqe is there */
-	bool abandoned; /* the caller has freed it */
+	struct op_lane *lane; /* NULL once abandoned: the communicator may be gone */
+	struct rx_list link;  /* of the lane, while it waits for room */
+	bool completed;       /* cqe is there */
+	bool abandoned;       /* the caller has freed it */
 	struct rx_cqe cqe;
 	struct rcclx_op *next; /* abandoned ones that have just completed */
 	/* Of the thread that waits. */
@@ -27,8 +30,11 @@ struct rcclx_op {
 /** op_reap() - take the completions that are there, for whomever; is @op complete? */
 bool op_reap(struct rcclx_op *op);
 
-/** op_submit() - hand the entry to the daemon; waits a moment for room in the ring */
-rcclx_result op_submit(struct rcclx_op *op, struct rx_sqe *sqe);
+/** op_submit() - hand op->sqe to the daemon, now or when there is room for it */
+rcclx_result op_submit(struct rcclx_op *op);
+
+/** op_abandon() - the caller has freed it; true: the daemon has nothing more to do with it */
+bool op_abandon(struct rcclx_op *op);
 
 /** op_wait_until() - of one operation; RCCLX_ERR_TIMEOUT with op->finished unset: not yet */
 rcclx_result op_wait_until(struct rcclx_op *op, uint64_t deadline_ns);

@@ -128,8 +128,8 @@ RCCLX_API const char *rcclx_last_error(void);
 
 struct rcclx_connect_config {
 	uint32_t size;       /* sizeof(struct rcclx_connect_config) */
-	uint32_t sq_entries; /* asynchronous operations in flight; power of two, 0: the daemon's
-				default */
+	uint32_t sq_entries; /* half of the operations that the daemon has at a time, others wait
+				in this process; power of two, 0: the daemon's default */
 	uint64_t timeout_ns; /* for connecting and the first answer; 0: 5 seconds */
 	const char *program; /* name shown to operators; NULL: the process's own */
 };
@@ -714,8 +714,9 @@ RCCLX_API rcclx_result rcclx_recv(struct rcclx_comm *comm, void *recv, uint64_t 
  * rcclx_op_test() or rcclx_op_wait(); registered memory is not copied.
  *
  * Thread safety: as rcclx_all_reduce(), for the time of this call.
- * Return: RCCLX_OK; RCCLX_ERR_INVALID; RCCLX_ERR_LIMIT too many in flight: wait for one, or
- *         connect with more sq_entries; RCCLX_ERR_NO_MEMORY; errors of the communicator.
+ * Return: RCCLX_OK; RCCLX_ERR_INVALID; RCCLX_ERR_LIMIT too many kinds in flight (more pairs
+ *         of ranks than the ring has entries): wait for some, or connect with more sq_entries;
+ *         RCCLX_ERR_NO_MEMORY; errors of the communicator.
  * Since: 0.1
  */
 RCCLX_API rcclx_result rcclx_all_reduce_start(struct rcclx_comm *comm, const void *send, void *recv,

@@ -238,6 +238,7 @@ rcclx_result rcclx_disconnect(struct rcclx_client *client)
 			"rcclx_disconnect: %u communicators and %u pieces of memory are left; "
 			"destroy and free them first",
 			n_comms, n_regions);
+	op_queue_stop(&client->ops);
 	conn_close(&client->conn);
 	bounce_cache_deinit(&client->bounce);
 	mem_table_deinit(&client->mem);

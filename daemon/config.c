@@ -59,7 +59,7 @@ static const struct key limit_keys[] = {
 	{"comms_per_uid", KIND_COUNT64, AT(limits.comms_per_uid), 1, 1u << 20},
 	{"regions_per_uid", KIND_COUNT64, AT(limits.regions_per_uid), 1, 1u << 20},
 	{"bytes_per_uid", KIND_COUNT64, AT(limits.bytes_per_uid), 1u << 20, INT64_MAX},
-	{"ops_in_flight_per_session", KIND_COUNT64, AT(limits.ops_in_flight_per_session), 1,
+	{"ops_in_flight_per_session", KIND_COUNT64, AT(limits.ops_in_flight_per_session), 4,
 		2 * RX_RING_ENTRIES_MAX},
 };
 

@@ -44,6 +44,14 @@ static bool hello_good(struct peer *peer, const struct rx_msg *msg, uint32_t sq_
 	return true;
 }
 
+/* An entry that is left in the ring keeps those behind it from being matched: so none is. */
+static uint32_t fit_ring(uint32_t sq_entries, uint64_t ops_in_flight)
+{
+	while (sq_entries > 2 && 2ull * sq_entries > ops_in_flight)
+		sq_entries /= 2;
+	return sq_entries;
+}
+
 void h_hello(struct peer *peer, const struct rx_msg *msg, struct rx_fdset *fds)
 {
 	struct daemon *daemon = peer->daemon;
@@ -56,6 +64,7 @@ void h_hello(struct peer *peer, const struct rx_msg *msg, struct rx_fdset *fds)
 	(void)fds;
 	if (!hello_good(peer, msg, sq_entries))
 		return;
+	sq_entries = fit_ring(sq_entries, daemon->config.limits.ops_in_flight_per_session);
 	r = session_new(peer, msg->hello.program, sq_entries, &peer->session, &session_fds);
 	if (r) {
 		reply_failure(peer, msg->serial, r, "cannot make a session");

@@ -4,7 +4,8 @@
  * destination). The k-th send of a pair is for its k-th receive, so a queue holds only sends or
  * only receives, and the counterpart of a new entry is the head of the queue or not there yet.
  * A complete transfer goes to a worker at once: nothing orders it after anything else. So sends
- * and receives may be posted in any order by any rank, as long as the rings have room for them.
+ * and receives may be posted in any order by any rank; clients see to it that the ring has room for
+ * each pair (client/op_queue.c).
  *
  * Transfers also stand in a list by state, in order of age. All of a communicator have the same
  * patience, so the first of each list is the next to be looked at, and one timer is enough.

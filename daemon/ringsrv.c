@@ -75,8 +75,8 @@ void ringsrv_look(struct session *session)
 
 static uint32_t most_in_flight(const struct session *session)
 {
-	return (uint32_t)rx_min_u64(
-		session->ring.cq_entries, session->daemon->config.limits.ops_in_flight_per_session);
+	/* No more than the limit when the session began: see h_hello(). */
+	return session->ring.cq_entries;
 }
 
 void ringsrv_resume(struct session *session)

@@ -51,6 +51,7 @@ integration_tests = \
 	tests/integration/test_limits \
 	tests/integration/test_lowprec \
 	tests/integration/test_mismatch \
+	tests/integration/test_more_than_fits \
 	tests/integration/test_namespace \
 	tests/integration/test_peer_death \
 	tests/integration/test_single_copy \
@@ -85,6 +86,7 @@ tests_integration_test_lifecycle_LDADD = $(integration_libs)
 tests_integration_test_limits_LDADD = $(integration_libs)
 tests_integration_test_lowprec_LDADD = $(integration_libs)
 tests_integration_test_mismatch_LDADD = $(integration_libs)
+tests_integration_test_more_than_fits_LDADD = $(integration_libs)
 tests_integration_test_namespace_LDADD = $(integration_libs)
 tests_integration_test_peer_death_LDADD = $(integration_libs)
 tests_integration_test_single_copy_LDADD = $(integration_libs)

@@ -305,9 +305,23 @@ static void test_limits(void **state)
 	uint8_t id[RX_UNIQUE_ID_BYTES];
 	struct rx_msg msg;
 
+	struct rx_msg hello = {
+		.type = RX_MSG_HELLO,
+		.hello = {.version_min = 1,
+			.version_max = 1,
+			.abi = RX_ABI_MAGIC,
+			.program = "",
+			.sq_entries = 64},
+	};
+
 	fixture->config.limits.comms_per_uid = 2;
 	fixture->config.limits.bytes_per_uid = 2 << 20;
+	fixture->config.limits.ops_in_flight_per_session = 10;
 	fixture_start(fixture);
+	client = client_connect(fixture->socket);
+	client_ask(client, &hello, RX_MSG_HELLO_REPLY);
+	assert_int_equal(client->msg.hello_reply.sq_entries, 4);
+	client_close(client);
 	client = client_open(fixture->socket);
 	client_id(client, id);
 	for (uint32_t rank = 0; rank < 2; rank++) {

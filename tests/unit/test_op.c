@@ -48,12 +48,15 @@ static void open_comm(struct fixture *f)
 	f->comm.member = 9;
 	f->comm.fabric =
 		(struct rx_fabric){.ctl = f->ctl, .lines = f->lines, .n_ranks = f->comm.n_ranks};
+	f->comm.lanes = op_lanes_open(&f->client->ops, f->comm.n_ranks);
+	assert_non_null(f->comm.lanes);
 }
 
 static void close_comm(struct fixture *f)
 {
 	assert_int_equal(atomic_load(&f->comm.n_ops), 0);
 	import_clear(&f->comm.imports);
+	op_lanes_close(&f->client->ops, f->comm.lanes, f->comm.n_ranks);
 	assert_int_equal(rcclx_disconnect(f->client), RCCLX_OK);
 	fake_join(f->fake);
 	free(f->ctl);
@@ -405,43 +408,130 @@ static void test_scalar(void **state)
 	close_comm(&f);
 }
 
-/* ---- limits ---- */
+/* ---- more than there is room for ---- */
 
-static void test_limits(void **state)
+/* The daemon's next entry, which a thread of the library may have to bring. */
+static struct rx_sqe take_soon(struct fixture *f)
+{
+	uint64_t deadline_ns = rx_deadline_ns(10 * RX_NS_PER_SEC);
+	struct rx_sqe sqe = {0};
+	int r = 0;
+
+	while (r == 0 && rx_now_ns() < deadline_ns) {
+		r = rx_ring_take(&f->fake->ring, &sqe);
+		if (r == 0)
+			(void)usleep(100);
+	}
+	assert_int_equal(r, 1);
+	rx_ring_publish_head(&f->fake->ring);
+	return sqe;
+}
+
+static void finish_all(struct rcclx_op **ops, uint32_t n, rcclx_result expected)
+{
+	for (uint32_t i = 0; i < n; i++) {
+		assert_int_equal(rcclx_op_wait(ops[i], RCCLX_FOREVER), expected);
+		assert_int_equal(rcclx_op_free(ops[i]), RCCLX_OK);
+	}
+}
+
+/* Ranks of the fixture's communicator have 7 lanes, of which 6 have nothing to do. */
+#define MANY     100u
+#define MOST_NOW (CQ_ENTRIES - 6)
+
+static void test_more_than_fits(void **state)
 {
 	struct fixture f;
-	struct rcclx_op *ops[CQ_ENTRIES + 1] = {NULL};
-	struct rcclx_op *more = NULL;
-	struct rx_sqe sqes[CQ_ENTRIES];
+	struct rcclx_op *ops[MANY] = {NULL};
+	struct rcclx_op *send = NULL;
+	struct rx_sqe sqes[MOST_NOW];
+	struct rx_sqe other;
 
 	(void)state;
 	open_comm(&f);
-	for (uint32_t i = 0; i < SQ_ENTRIES; i++)
+	/* Nobody takes them: the submission ring is full after the first few. */
+	for (uint32_t i = 0; i < MANY; i++)
 		ops[i] = start_barrier(&f);
-	/* Nobody takes them: the submission ring is full. */
-	assert_int_equal(rcclx_barrier_start(&f.comm, NULL, &more), RCCLX_ERR_LIMIT);
+	assert_int_equal(f.client->ops.feeder, OP_FEEDER_RUNS);
+	for (uint32_t i = 0; i < MOST_NOW; i++) {
+		sqes[i] = take_soon(&f);
+		assert_int_equal(sqes[i].opno, i + 1);
+	}
+	/* Others keep their slots: a send goes at once, before the barriers that wait. */
+	assert_int_equal(rcclx_send_start(&f.comm, NULL, 0, RCCLX_INT8, 2, NULL, &send), RCCLX_OK);
+	other = take_soon(&f);
+	assert_int_equal(other.coll, RX_SEND);
+	assert_int_equal(other.opno, MANY + 1);
+	complete(&f, &other, RCCLX_OK);
+	assert_int_equal(rcclx_op_wait(send, RCCLX_FOREVER), RCCLX_OK);
+	assert_int_equal(rcclx_op_free(send), RCCLX_OK);
+	/* Nobody waits now, and what is complete makes room for the next, in their order. */
+	for (uint32_t i = 0; i < MANY; i++) {
+		complete(&f, &sqes[i % MOST_NOW], RCCLX_OK);
+		if (i + MOST_NOW >= MANY)
+			continue;
+		sqes[i % MOST_NOW] = take_soon(&f);
+		assert_int_equal(sqes[i % MOST_NOW].opno, i + MOST_NOW + 1);
+		assert_int_equal(rx_ring_take(&f.fake->ring, &other), 0);
+	}
+	finish_all(ops, MANY, RCCLX_OK);
+	close_comm(&f);
+}
+
+/* The communicator ends: those that wait end with it, and the daemon never sees them. */
+static void test_end_while_waiting(void **state)
+{
+	struct fixture f;
+	struct rcclx_op *ops[MANY] = {NULL};
+	struct rx_sqe sqe;
+
+	(void)state;
+	open_comm(&f);
+	for (uint32_t i = 0; i < MANY; i++)
+		ops[i] = start_barrier(&f);
+	atomic_store(&f.ctl->abort, RX_ABORT_USER);
+	finish_all(ops, MANY, RCCLX_ERR_ABORTED);
+	for (uint32_t i = 0; i < SQ_ENTRIES; i++)
+		assert_int_equal(take(&f).opno, i + 1);
+	assert_int_equal(rx_ring_take(&f.fake->ring, &sqe), 0);
+	close_comm(&f);
+}
+
+/* Each lane has a slot for as many lanes as there are slots, and then it is said. */
+static void test_limits(void **state)
+{
+	struct fixture f;
+	struct rcclx_op *ops[CQ_ENTRIES] = {NULL};
+	struct rcclx_op *more = NULL;
+	struct op_lane *lanes = NULL;
+	struct rx_sqe sqe;
+
+	(void)state;
+	open_comm(&f);
+	lanes = f.comm.lanes;
+	f.comm.n_ranks = CQ_ENTRIES + 1;
+	f.comm.lanes = op_lanes_open(&f.client->ops, f.comm.n_ranks);
+	for (uint32_t i = 0; i < CQ_ENTRIES; i++) {
+		assert_int_equal(
+			rcclx_send_start(&f.comm, NULL, 0, RCCLX_INT8, i, NULL, &ops[i]), RCCLX_OK);
+		sqe = take(&f);
+		assert_int_equal(sqe.root, i);
+	}
+	assert_int_equal(rcclx_send_start(&f.comm, NULL, 0, RCCLX_INT8, CQ_ENTRIES, NULL, &more),
+		RCCLX_ERR_LIMIT);
 	assert_text("sq_entries");
 	assert_null(more);
-	for (uint32_t i = 0; i < SQ_ENTRIES; i++)
-		sqes[i] = take(&f);
-	for (uint32_t i = SQ_ENTRIES; i < CQ_ENTRIES; i++) {
-		ops[i] = start_barrier(&f);
-		sqes[i] = take(&f);
-	}
-	/* There is room in the ring, but not for one more completion. */
-	assert_int_equal(rcclx_barrier_start(&f.comm, NULL, &more), RCCLX_ERR_LIMIT);
-	assert_int_equal(sqes[CQ_ENTRIES - 1].opno, CQ_ENTRIES);
-	for (uint32_t i = 0; i < CQ_ENTRIES; i++)
-		complete(&f, &sqes[i], RCCLX_OK);
+	complete(&f, &sqe, RCCLX_OK);
 	/* Taken by the start itself. */
-	ops[CQ_ENTRIES] = start_barrier(&f);
-	sqes[0] = take(&f);
-	assert_int_equal(sqes[0].opno, CQ_ENTRIES + 1);
-	complete(&f, &sqes[0], RCCLX_OK);
-	for (uint32_t i = 0; i <= CQ_ENTRIES; i++) {
-		assert_int_equal(rcclx_op_wait(ops[i], RCCLX_FOREVER), RCCLX_OK);
-		assert_int_equal(rcclx_op_free(ops[i]), RCCLX_OK);
-	}
+	assert_int_equal(
+		rcclx_send_start(&f.comm, NULL, 0, RCCLX_INT8, CQ_ENTRIES, NULL, &more), RCCLX_OK);
+	finish_all(&ops[CQ_ENTRIES - 1], 1, RCCLX_OK);
+	atomic_store(&f.ctl->abort, RX_ABORT_USER);
+	finish_all(ops, CQ_ENTRIES - 1, RCCLX_ERR_ABORTED);
+	finish_all(&more, 1, RCCLX_ERR_ABORTED);
+	op_lanes_close(&f.client->ops, f.comm.lanes, f.comm.n_ranks);
+	f.comm.n_ranks = 3;
+	f.comm.lanes = lanes;
 	close_comm(&f);
 }
 
@@ -813,6 +903,8 @@ int main(void)
 		FAKE_TEST(test_v_scalar),
 		FAKE_TEST(test_no_data),
 		FAKE_TEST(test_scalar),
+		FAKE_TEST(test_more_than_fits),
+		FAKE_TEST(test_end_while_waiting),
 		FAKE_TEST(test_limits),
 		FAKE_TEST(test_busy),
 		FAKE_TEST(test_strange_completions),
