@@ -4,6 +4,7 @@
 #include "args.h"
 #include "comm.h"
 #include "err.h"
+#include "gpu.h"
 #include "group.h"
 #include "session.h"
 #include "../kernels/precision.h"
@@ -130,6 +131,30 @@ static rcclx_result run_inline(const struct call *call)
 	return inline_run(call->comm, &what);
 }
 
+/* The same on all ranks, whatever memory each of them has: see doc/gpu.md. */
+static bool is_for_daemon(const struct call *call)
+{
+	if (is_p2p(call->request.sig.coll))
+		return true;
+	if (call->config.executor == RCCLX_EXECUTOR_AUTO)
+		return call->comm->fabric.ctl->gpu != 0;
+	return call->config.executor == RCCLX_EXECUTOR_DAEMON;
+}
+
+/* The ranks cannot do it themselves: their processors do not reach that memory. */
+static rcclx_result check_inline(const struct call *call)
+{
+	if (!gpu_is_there() ||
+		(!gpu_is_device(call->request.send) && !gpu_is_device(call->request.recv)))
+		return RCCLX_OK;
+	if (call->config.executor == RCCLX_EXECUTOR_INLINE)
+		return err_set(RCCLX_ERR_INVALID,
+			"RCCLX_EXECUTOR_INLINE with device memory: use RCCLX_EXECUTOR_AUTO");
+	return err_set(RCCLX_ERR_INVALID,
+		"device memory in a communicator that was made before a process of it had "
+		"loaded its GPU runtime: make the communicator afterwards");
+}
+
 rcclx_result call_start_now(const struct call *call, struct rcclx_op **op_p)
 {
 	rcclx_result r = comm_usable(call->comm);
@@ -149,8 +174,10 @@ rcclx_result call_run(const struct call *call)
 	r = comm_usable(call->comm);
 	if (r != RCCLX_OK)
 		return r;
-	if (call->config.executor != RCCLX_EXECUTOR_DAEMON && !is_p2p(call->request.sig.coll))
-		return run_inline(call);
+	if (!is_for_daemon(call)) {
+		r = check_inline(call);
+		return r != RCCLX_OK ? r : run_inline(call);
+	}
 	r = call_start_now(call, &op);
 	return r != RCCLX_OK ? r : op_finish(op, call->config.timeout_ns);
 }

@@ -117,6 +117,7 @@ static rcclx_result join(struct rcclx_comm *comm, const struct rcclx_unique_id *
 				.precision_budget_ppm = precision->budget_ppm,
 				.precision_min_bytes = precision->min_bytes,
 				.link_rate = precision->link_rate,
+				.gpu = gpu_is_there(),
 			},
 	};
 	struct conn_wait wait = {.deadline_ns = rx_deadline_ns(timeout_ns)};
@@ -191,6 +192,7 @@ rcclx_result comm_create(const struct create_request *request)
 	comm->rank = request->rank;
 	comm->n_ranks = request->n_ranks;
 	comm->spin_ns = us == UINT64_MAX ? UINT64_MAX : us * 1000;
+	gpu_look();
 	r = reach_init(&comm->reach);
 	if (r != RCCLX_OK)
 		return r;

@@ -170,6 +170,11 @@ static rcclx_result aborted_for(
 		return err_set(RCCLX_ERR_ABORTED,
 			"%s could not go on and aborted the communicator%s; its own error says why",
 			who, where);
+	case RX_ABORT_DEVICE:
+		return err_set(RCCLX_ERR_SYSTEM,
+			"a GPU operation failed and the communicator is aborted%s; the log of "
+			"rcclxd and rcclxctl devices say why",
+			where);
 	default:
 		return err_set(RCCLX_ERR_ABORTED, "%s aborted the communicator%s", who, where);
 	}

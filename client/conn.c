@@ -24,7 +24,7 @@
 #include <unistd.h>
 
 #define WAIT_NS       (100 * RX_NS_PER_MS)
-#define REQUEST_BYTES 1024u /* the largest is CommJoin */
+#define REQUEST_BYTES 8192u /* the largest is GpuRegister */
 
 /* One per connection: too large for stacks. */
 struct conn_buffer {
@@ -127,8 +127,8 @@ static int slice_ms(uint64_t deadline_ns)
 }
 
 /* Return: RX_FRAME_OK; RX_FRAME_E_AGAIN no room until the deadline; RX_FRAME_E_CLOSED; -errno */
-static int send_msg(
-	struct conn *conn, const struct rx_msg *msg, uint32_t serial, int fd, uint64_t deadline_ns)
+static int send_msg(struct conn *conn, const struct rx_msg *msg, uint32_t serial, const int *fds,
+	uint32_t n_fds, uint64_t deadline_ns)
 {
 	uint8_t payload[REQUEST_BYTES];
 	size_t bytes = 0;
@@ -137,8 +137,7 @@ static int send_msg(
 		return -EMSGSIZE;
 	for (;;) {
 		struct pollfd p = {.fd = conn->fd, .events = POLLOUT};
-		int r = rx_frame_send(
-			conn->fd, msg->type, serial, payload, bytes, &fd, fd < 0 ? 0 : 1);
+		int r = rx_frame_send(conn->fd, msg->type, serial, payload, bytes, fds, n_fds);
 
 		if (r != RX_FRAME_E_AGAIN || rx_now_ns() >= deadline_ns)
 			return r;
@@ -157,7 +156,8 @@ static uint32_t next_serial(struct conn *conn)
 
 bool conn_post(struct conn *conn, const struct rx_msg *msg, uint32_t room_ms)
 {
-	return send_msg(conn, msg, 0, -1, rx_deadline_ns(room_ms * RX_NS_PER_MS)) == RX_FRAME_OK;
+	return send_msg(conn, msg, 0, NULL, 0, rx_deadline_ns(room_ms * RX_NS_PER_MS)) ==
+	       RX_FRAME_OK;
 }
 
 static struct rx_msg free_memory(uint32_t handle)
@@ -238,10 +238,12 @@ static void undo(struct conn *conn, const struct rx_msg *msg)
 		answer = leave(msg->comm_ready.member);
 	else if (msg->type == RX_MSG_MEM_REPLY)
 		answer = free_memory(msg->mem_reply.handle);
+	else if (msg->type == RX_MSG_GPU_REPLY && msg->gpu_reply.handle != 0)
+		answer = free_memory(msg->gpu_reply.handle);
 	else
 		return;
 	/* With no room in the socket the daemon keeps it until the session ends. */
-	(void)send_msg(conn, &answer, 0, -1, 0);
+	(void)send_msg(conn, &answer, 0, NULL, 0, 0);
 }
 
 /* Call with the lock held. An error that answers nothing: why the daemon will hang up. */
@@ -403,9 +405,9 @@ static rcclx_result check_reply(struct conn *conn, const struct rx_msg *request,
 
 /* Sent, or closed: what the daemon said before it hung up may still be there to read. */
 static rcclx_result send_request(struct conn *conn, const struct rx_msg *request, uint32_t serial,
-	int fd, uint64_t deadline_ns)
+	const int *fds, uint32_t n_fds, uint64_t deadline_ns)
 {
-	int r = send_msg(conn, request, serial, fd, deadline_ns);
+	int r = send_msg(conn, request, serial, fds, n_fds, deadline_ns);
 
 	if (r == RX_FRAME_OK || r == RX_FRAME_E_CLOSED)
 		return RCCLX_OK;
@@ -417,6 +419,13 @@ static rcclx_result send_request(struct conn *conn, const struct rx_msg *request
 rcclx_result conn_call(struct conn *conn, const struct rx_msg *request, int fd,
 	enum rx_msg_type expect, const struct conn_wait *wait, struct conn_reply *reply_p)
 {
+	return conn_call_fds(conn, request, &fd, fd < 0 ? 0 : 1, expect, wait, reply_p);
+}
+
+rcclx_result conn_call_fds(struct conn *conn, const struct rx_msg *request, const int *fds,
+	uint32_t n_fds, enum rx_msg_type expect, const struct conn_wait *wait,
+	struct conn_reply *reply_p)
+{
 	struct call call = {.reply = reply_p};
 	rcclx_result r = RCCLX_OK;
 
@@ -426,7 +435,7 @@ rcclx_result conn_call(struct conn *conn, const struct rx_msg *request, int fd,
 	call.serial = next_serial(conn);
 	rx_list_push(&conn->calls, &call.link);
 	(void)pthread_mutex_unlock(&conn->lock);
-	r = send_request(conn, request, call.serial, fd, wait->deadline_ns);
+	r = send_request(conn, request, call.serial, fds, n_fds, wait->deadline_ns);
 	(void)pthread_mutex_lock(&conn->lock);
 	if (r == RCCLX_OK)
 		r = wait_done(conn, &call, request, wait);

@@ -68,6 +68,11 @@ void conn_close(struct conn *conn);
 rcclx_result conn_call(struct conn *conn, const struct rx_msg *request, int fd,
 	enum rx_msg_type expect, const struct conn_wait *wait, struct conn_reply *reply_p);
 
+/** conn_call_fds() - the same with @n_fds descriptors, which stay the caller's */
+rcclx_result conn_call_fds(struct conn *conn, const struct rx_msg *request, const int *fds,
+	uint32_t n_fds, enum rx_msg_type expect, const struct conn_wait *wait,
+	struct conn_reply *reply_p);
+
 /** conn_reply_deinit() - close the descriptors that were not taken */
 void conn_reply_deinit(struct conn_reply *reply);
 

@@ -34,6 +34,10 @@ librx_client_la_SOURCES = \
 	client/err.h \
 	client/fork_guard.c \
 	client/fork_guard.h \
+	client/gpu.c \
+	client/gpu.h \
+	client/gpu_mem.c \
+	client/gpu_runtime.h \
 	client/group.c \
 	client/group.h \
 	client/import.c \
@@ -53,6 +57,7 @@ librx_client_la_SOURCES = \
 	client/session.c \
 	client/session.h \
 	client/version.c
+librx_client_la_CPPFLAGS = $(AM_CPPFLAGS) -DPKGLIBDIR='"$(pkglibdir)"'
 librx_client_la_LIBADD = librx_proto.la librx_kernels.la librx_shm.la
 
 lib_LTLIBRARIES += librcclx.la

@@ -71,6 +71,7 @@ static bool is_fatal(rcclx_result result)
 	case RCCLX_ERR_ABORTED:
 	case RCCLX_ERR_TIMEOUT:
 	case RCCLX_ERR_DAEMON_LOST:
+	case RCCLX_ERR_SYSTEM:
 		return true;
 	default:
 		return false;
@@ -164,8 +165,7 @@ static rcclx_result finish_completed(struct rcclx_op *op)
 {
 	if (op->cqe.result != RCCLX_OK)
 		return finish(op, completed_error(op));
-	placement_collect(&op->placement);
-	return finish(op, RCCLX_OK);
+	return finish(op, placement_collect(&op->placement));
 }
 
 /* ---- waiting ---- */

@@ -8,9 +8,31 @@
 
 #include "comm.h"
 #include "session.h"
+#include "../shm/rx_ring_abi.h"
 #include "../kernels/coll_types.h"
 
 #include <string.h>
+
+/* Registered: of the host, or of a device. Else *ref_p has no handle, and the data is copied. */
+static rcclx_result look_up(
+	struct rcclx_client *client, const void *at, uint64_t bytes, struct mem_ref *ref_p)
+{
+	if (mem_find(client, at, bytes, ref_p))
+		return RCCLX_OK;
+	*ref_p = (struct mem_ref){.handle = RX_REGION_NONE};
+	return gpu_is_there() && gpu_is_device(at) ? gpu_mem_find(client, at, bytes, ref_p)
+						   : RCCLX_OK;
+}
+
+static rcclx_result copy(void *to, const void *from, uint64_t bytes)
+{
+	if (bytes == 0)
+		return RCCLX_OK;
+	if (gpu_is_there())
+		return gpu_copy(to, from, bytes);
+	memcpy(to, from, bytes);
+	return RCCLX_OK;
+}
 
 /* Blocks in a buffer of @bytes. Those that are sent may overlap: then the whole is less. */
 static bool packs(const struct rcclx_comm *comm, const struct op_request *request,
@@ -45,10 +67,10 @@ static rcclx_result place_recv(const struct rcclx_comm *comm, const struct op_re
 {
 	struct rcclx_client *client = comm->client;
 	uint64_t bytes = request->recv_bytes;
-	rcclx_result r = RCCLX_OK;
+	rcclx_result r = look_up(client, request->recv, bytes, ref);
 
-	if (mem_find(client, request->recv, bytes, ref))
-		return RCCLX_OK;
+	if (r != RCCLX_OK || ref->handle != RX_REGION_NONE)
+		return r;
 	if (packs_recv(comm, request)) {
 		bytes = packed_bytes(comm, request, request->v.recv_counts);
 		placement->n_blocks = comm->n_ranks;
@@ -71,24 +93,22 @@ static bool send_may_lie_in_recv(const struct op_request *request)
 	return request->sig.coll == RX_ALL_REDUCE && request->send_bytes == request->recv_bytes;
 }
 
-static void copy_in(
+static rcclx_result copy_in(
 	const struct rcclx_comm *comm, const struct op_request *request, uint8_t *dst, bool packed)
 {
 	uint32_t size = rx_dtype_size(request->sig.dtype);
+	rcclx_result r = RCCLX_OK;
 
-	if (!packed) {
-		memcpy(dst, request->send, request->send_bytes);
-		return;
-	}
-	for (uint32_t rank = 0; rank < comm->n_ranks; rank++) {
+	if (!packed)
+		return copy(dst, request->send, request->send_bytes);
+	for (uint32_t rank = 0; rank < comm->n_ranks && r == RCCLX_OK; rank++) {
 		uint64_t bytes = request->v.send_counts[rank] * size;
 
-		if (bytes == 0)
-			continue;
-		memcpy(dst, (const uint8_t *)request->send + request->v.send_displs[rank] * size,
+		r = copy(dst, (const uint8_t *)request->send + request->v.send_displs[rank] * size,
 			bytes);
 		dst += bytes;
 	}
+	return r;
 }
 
 static rcclx_result place_send(const struct rcclx_comm *comm, const struct op_request *request,
@@ -96,29 +116,28 @@ static rcclx_result place_send(const struct rcclx_comm *comm, const struct op_re
 {
 	struct rcclx_client *client = comm->client;
 	bool packed = packs_send(comm, request);
-	rcclx_result r = RCCLX_OK;
+	rcclx_result r = look_up(client, request->send, request->send_bytes, ref);
 
-	if (mem_find(client, request->send, request->send_bytes, ref))
-		return RCCLX_OK;
+	if (r != RCCLX_OK || ref->handle != RX_REGION_NONE)
+		return r;
 	if (send_may_lie_in_recv(request)) {
 		void *to = placement->copy_bytes > 0 ? placement->recv.addr : request->recv;
 
 		if (to != request->send)
-			memcpy(to, request->send, request->send_bytes);
+			r = copy(to, request->send, request->send_bytes);
 		*ref = *recv;
-		return RCCLX_OK;
+		return r;
 	}
 	r = bounce_get(client,
 		packed ? packed_bytes(comm, request, request->v.send_counts) : request->send_bytes,
 		&placement->send);
 	if (r != RCCLX_OK)
 		return r;
-	copy_in(comm, request, placement->send.addr, packed);
 	*ref = (struct mem_ref){
 		.handle = placement->send.handle,
 		.offset = placement->send.offset,
 	};
-	return RCCLX_OK;
+	return copy_in(comm, request, placement->send.addr, packed);
 }
 
 /* Displacements of blocks one behind the other. */
@@ -187,21 +206,22 @@ rcclx_result placement_begin(const struct rcclx_comm *comm, const struct op_requ
 	return r;
 }
 
-void placement_collect(const struct placement *placement)
+rcclx_result placement_collect(const struct placement *placement)
 {
 	const uint8_t *from = placement->recv.addr;
+	rcclx_result r = RCCLX_OK;
 
-	if (placement->copy_bytes > 0 && placement->n_blocks == 0)
-		memcpy(placement->copy_to, from, placement->copy_bytes);
-	for (uint32_t i = 0; i < placement->n_blocks; i++) {
+	if (placement->n_blocks == 0)
+		return copy(placement->copy_to, from, placement->copy_bytes);
+	for (uint32_t i = 0; i < placement->n_blocks && r == RCCLX_OK; i++) {
 		uint64_t bytes = placement->copy_counts[i] * placement->size;
 
-		if (bytes == 0)
-			continue;
-		memcpy((uint8_t *)placement->copy_to + placement->copy_displs[i] * placement->size,
+		r = copy(
+			(uint8_t *)placement->copy_to + placement->copy_displs[i] * placement->size,
 			from, bytes);
 		from += bytes;
 	}
+	return r;
 }
 
 void placement_end(struct rcclx_client *client, struct placement *placement)

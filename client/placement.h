@@ -27,7 +27,7 @@ rcclx_result placement_begin(const struct rcclx_comm *comm, const struct op_requ
 	struct placement *placement, struct rx_sqe *sqe);
 
 /** placement_collect() - the operation has succeeded: copy back */
-void placement_collect(const struct placement *placement);
+rcclx_result placement_collect(const struct placement *placement);
 
 /** placement_end() - give bounce memory back: the daemon does not touch it any more */
 void placement_end(struct rcclx_client *client, struct placement *placement);

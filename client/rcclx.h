@@ -427,7 +427,8 @@ RCCLX_API rcclx_result rcclx_mem_deregister(struct rcclx_mem *mem);
 /* ---- collectives ---- */
 
 enum {
-	RCCLX_EXECUTOR_AUTO = 0,   /* blocking calls inline, asynchronous ones by the daemon */
+	RCCLX_EXECUTOR_AUTO = 0,   /* blocking calls inline, asynchronous ones by the daemon, and
+				      all where a rank's process has a GPU runtime */
 	RCCLX_EXECUTOR_INLINE = 1, /* this thread does its part; blocking calls only */
 	RCCLX_EXECUTOR_DAEMON = 2, /* the daemon does it */
 };

@@ -163,6 +163,11 @@ static rcclx_result init_parts(struct rcclx_client *client)
 
 	if (r == 0) {
 		r = bounce_cache_init(&client->bounce);
+		if (r == 0) {
+			r = gpu_table_init(&client->gpu);
+			if (r < 0)
+				bounce_cache_deinit(&client->bounce);
+		}
 		if (r < 0)
 			mem_table_deinit(&client->mem);
 	}
@@ -240,6 +245,7 @@ rcclx_result rcclx_disconnect(struct rcclx_client *client)
 			n_comms, n_regions);
 	op_queue_stop(&client->ops);
 	conn_close(&client->conn);
+	gpu_table_deinit(&client->gpu);
 	bounce_cache_deinit(&client->bounce);
 	mem_table_deinit(&client->mem);
 	unmap_rings(client);

@@ -6,6 +6,7 @@
 #include "rcclx.h"
 #include "bounce.h"
 #include "conn.h"
+#include "gpu.h"
 #include "mem.h"
 #include "op.h"
 
@@ -20,6 +21,7 @@ struct rcclx_client {
 	struct op_queue ops;
 	struct mem_table mem;
 	struct bounce_cache bounce;
+	struct gpu_table gpu;
 	_Atomic uint32_t n_comms;
 };
 

@@ -16,6 +16,7 @@ struct outcome outcome_of_abort(const struct comm *comm)
 		[RX_ABORT_DEADLINE] = RX_ERR_TIMEOUT,
 		[RX_ABORT_SHUTDOWN] = RX_ERR_DAEMON_LOST,
 		[RX_ABORT_ERROR] = RX_ERR_ABORTED,
+		[RX_ABORT_DEVICE] = RX_ERR_SYSTEM,
 	};
 	struct outcome outcome = {.result = RX_ERR_ABORTED, .peer_rank = comm->abort_rank};
 
@@ -31,7 +32,9 @@ struct outcome outcome_of_run(const struct comm *comm, int run_result)
 	if (run_result == -ECANCELED)
 		return outcome_of_abort(comm);
 	return (struct outcome){
-		.result = run_result == 0 ? RX_OK : RX_ERR_INTERNAL,
+		.result = run_result == 0      ? RX_OK
+			  : run_result == -EIO ? RX_ERR_SYSTEM
+					       : RX_ERR_INTERNAL,
 		.peer_rank = UINT32_MAX,
 	};
 }

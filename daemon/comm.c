@@ -3,6 +3,7 @@
 
 #include "comm_mem.h"
 #include "daemon.h"
+#include "gpu_run.h"
 #include "loop.h"
 #include "op.h"
 #include "p2p.h"
@@ -45,6 +46,7 @@ const char *comm_reason_text(enum rx_abort_reason reason)
 		[RX_ABORT_DEADLINE] = "an operation took longer than allowed",
 		[RX_ABORT_SHUTDOWN] = "the daemon stops",
 		[RX_ABORT_ERROR] = "a rank could not go on",
+		[RX_ABORT_DEVICE] = "a GPU failed",
 	};
 
 	return texts[reason];
@@ -55,6 +57,13 @@ void comm_set_state(struct comm *comm, enum comm_state state)
 	assert((comm->state == COMM_FORMING && state == COMM_READY) ||
 		(comm->state == COMM_READY && state == COMM_ABORTED));
 	comm->state = state;
+}
+
+struct gpu_streams *comm_streams(struct comm *comm)
+{
+	if (!comm->streams)
+		comm->streams = gpu_streams_new(comm->daemon->gpu);
+	return comm->streams;
 }
 
 uint32_t comm_pid(const struct comm *comm, uint32_t rank)
@@ -76,6 +85,7 @@ static void comm_free(struct comm *comm)
 {
 	assert(comm->n_present == 0 && !comm->running && rx_list_empty(&comm->ops));
 	comm->p2p = p2p_free(comm->p2p);
+	comm->streams = gpu_streams_free(comm->streams);
 	comm_mem_close(comm);
 	for (uint32_t rank = 0; rank < comm->n_ranks; rank++) {
 		if (comm->members[rank])
@@ -199,6 +209,7 @@ static int member_new(struct comm *comm, struct session *session, const struct c
 	member->op_timeout_ns = join->op_timeout_ns;
 	member->cpus = join->cpus;
 	member->precision = join->precision;
+	member->gpu = join->gpu;
 	r = member_charge(member);
 	if (!r)
 		r = rx_idmap_add(&comm->daemon->members, member, &member->id);

@@ -13,6 +13,7 @@
 #include "../shm/rx_list.h"
 
 struct daemon;
+struct gpu_streams;
 struct loop_timer;
 struct op;
 struct p2p;
@@ -35,6 +36,7 @@ struct member {
 	uint64_t op_timeout_ns;
 	struct cpu_mask cpus;
 	struct rx_precision precision;
+	bool gpu;           /* its process has a GPU runtime */
 	uint64_t n_posted;  /* daemon ops */
 	struct op *next_op; /* of the op it posts next, if another rank has posted that */
 	uint32_t n_bad;     /* its refused entries in ops and transfers that are not complete */
@@ -96,6 +98,8 @@ struct comm {
 
 	struct p2p *p2p; /* sends and receives; NULL before the first */
 
+	struct gpu_streams *streams; /* on devices; NULL before the first op there */
+
 	struct stall stall;
 };
 
@@ -109,6 +113,7 @@ struct comm_join {
 	const char *name;
 	struct cpu_mask cpus;
 	struct rx_precision precision;
+	bool gpu;
 };
 
 /** comm_join() - a rank asks to join; it is answered here or when the communicator is formed */
@@ -148,6 +153,9 @@ void comm_set_state(struct comm *comm, enum comm_state state);
 /** comm_state_name(), comm_reason_text() - for people */
 const char *comm_state_name(enum comm_state state);
 const char *comm_reason_text(enum rx_abort_reason reason);
+
+/** comm_streams() - made on first use; NULL: no memory */
+struct gpu_streams *comm_streams(struct comm *comm);
 
 /** comm_pid() - of @rank, 0 when it never came */
 uint32_t comm_pid(const struct comm *comm, uint32_t rank);

@@ -49,6 +49,7 @@ static void fill_ctl(struct comm *comm)
 	for (uint32_t rank = 0; rank < comm->n_ranks; rank++) {
 		ctl->pid[rank] = comm_pid(comm, rank);
 		ctl->session[rank] = comm->members[rank]->session_id;
+		ctl->gpu |= comm->members[rank]->gpu;
 	}
 }
 

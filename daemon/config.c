@@ -6,6 +6,7 @@
 #include "config.h"
 
 #include "conf.h"
+#include "../kernels/backend_load.h"
 #include "../shm/rx_cleanup.h"
 #include "../shm/rx_clock.h"
 #include "../shm/rx_ring_abi.h"
@@ -24,6 +25,7 @@
 enum kind {
 	KIND_PATH,
 	KIND_DIR,
+	KIND_BACKEND,
 	KIND_LEVEL,
 	KIND_BOOL,
 	KIND_COUNT32,
@@ -69,6 +71,12 @@ static const struct key waiting_keys[] = {
 	{"cpu_dma_latency", KIND_BOOL, AT(waiting.cpu_dma_latency), 0, 0},
 };
 
+static const struct key gpu_keys[] = {
+	{"backend", KIND_BACKEND, AT(gpu.backend), 0, 0},
+	{"dir", KIND_DIR, AT(gpu.dir), 0, 0},
+	{"library", KIND_DIR, AT(gpu.library), 0, 0},
+};
+
 /* Groups at the top level. */
 static const struct group {
 	const char *name;
@@ -77,6 +85,7 @@ static const struct group {
 } groups[] = {
 	{"limits", limit_keys, RX_ARRAY_SIZE(limit_keys)},
 	{"waiting", waiting_keys, RX_ARRAY_SIZE(waiting_keys)},
+	{"gpu", gpu_keys, RX_ARRAY_SIZE(gpu_keys)},
 };
 
 struct parse {
@@ -121,9 +130,13 @@ void config_deinit(struct config *config)
 	free(config->socket);
 	free(config->admin_socket);
 	free(config->tuning_dir);
+	free(config->gpu.backend);
+	free(config->gpu.dir);
+	free(config->gpu.library);
 	config->socket = NULL;
 	config->admin_socket = NULL;
 	config->tuning_dir = NULL;
+	config->gpu = (struct gpu_config){0};
 }
 
 #define refuse(p, at, ...) conf_refuse((p)->path, at, (p)->error, __VA_ARGS__)
@@ -148,6 +161,18 @@ static int set_path(struct parse *p, const struct key *key, const config_setting
 	free(*path);
 	*path = strdup(value);
 	return *path ? 0 : -ENOMEM;
+}
+
+static int set_backend(struct parse *p, const struct key *key, const config_setting_t *at)
+{
+	const char *value = config_setting_get_string(at);
+	char **backend = field(p, key);
+
+	if (!value || !rx_backend_name_ok(value))
+		return refuse(p, at, "expected \"auto\", \"none\", \"hip\" or \"cuda\"");
+	free(*backend);
+	*backend = strdup(value);
+	return *backend ? 0 : -ENOMEM;
 }
 
 static int set_level(struct parse *p, const struct key *key, const config_setting_t *at)
@@ -209,6 +234,8 @@ static int set_key(struct parse *p, const struct key *key, const config_setting_
 	case KIND_PATH:
 	case KIND_DIR:
 		return set_path(p, key, at);
+	case KIND_BACKEND:
+		return set_backend(p, key, at);
 	case KIND_LEVEL:
 		return set_level(p, key, at);
 	case KIND_BOOL:

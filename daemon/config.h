@@ -21,6 +21,12 @@ struct waiting {
 	bool cpu_dma_latency;  /* keep cores awake while communicators exist */
 };
 
+struct gpu_config {
+	char *backend; /* "none", a backend's name; NULL: whatever is installed and finds a GPU */
+	char *dir;     /* of the backends; NULL: where they are installed */
+	char *library; /* the GPU runtime; NULL: the usual names */
+};
+
 struct config {
 	char *socket;       /* NULL: the default of the mode */
 	char *admin_socket; /* NULL: beside the socket */
@@ -33,6 +39,7 @@ struct config {
 	uint64_t stall_report_ns;
 	struct limits limits;
 	struct waiting waiting;
+	struct gpu_config gpu;
 };
 
 /** config_default() - what holds without a file; nothing allocated yet */

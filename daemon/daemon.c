@@ -9,6 +9,7 @@
 
 #include "comm.h"
 #include "exec.h"
+#include "gpu.h"
 #include "listener.h"
 #include "loop.h"
 #include "peer.h"
@@ -60,7 +61,10 @@ static int make_handles(struct daemon *daemon)
 		r = exec_new(daemon->loop, daemon->config.host_workers, &daemon->exec);
 	if (!r)
 		r = exec_new(daemon->loop, CHORE_WORKERS, &daemon->chores);
+	if (!r)
+		r = gpu_new(daemon->loop, &daemon->config, &daemon->gpu);
 	if (r) {
+		daemon->chores = exec_free(daemon->chores);
 		daemon->exec = exec_free(daemon->exec);
 		daemon->stop_timer = loop_timer_free(daemon->stop_timer);
 		return r;
@@ -160,9 +164,12 @@ void daemon_reconfigure(struct daemon *daemon, struct config *config)
 	if (!same_path(before.socket, config->socket) ||
 		!same_path(before.admin_socket, config->admin_socket) ||
 		before.host_workers != config->host_workers ||
-		before.scratch_bytes != config->scratch_bytes)
-		rx_info("socket, admin_socket, host_workers and low_precision_scratch_bytes take "
-			"effect at the next start");
+		before.scratch_bytes != config->scratch_bytes ||
+		!same_path(before.gpu.backend, config->gpu.backend) ||
+		!same_path(before.gpu.dir, config->gpu.dir) ||
+		!same_path(before.gpu.library, config->gpu.library))
+		rx_info("socket, admin_socket, host_workers, low_precision_scratch_bytes and gpu "
+			"take effect at the next start");
 	daemon->config = *config;
 	*config = (struct config){0};
 	config_deinit(&before);
@@ -240,6 +247,7 @@ static void finish(struct daemon *daemon)
 	daemon->stop_timer = loop_timer_free(daemon->stop_timer);
 	daemon->once_timer = loop_timer_free(daemon->once_timer);
 	shut_down_comms(daemon);
+	gpu_give_up(daemon->gpu);
 	rx_list_for_each (pos, &daemon->peers)
 		peer_end(rx_list_entry(pos, struct peer, link));
 }
@@ -249,6 +257,7 @@ static void close_handles(struct daemon *daemon)
 {
 	daemon->exec = exec_free(daemon->exec);
 	daemon->chores = exec_free(daemon->chores);
+	daemon->gpu = gpu_free(daemon->gpu);
 	uv_close((uv_handle_t *)&daemon->turn, NULL);
 	uv_close((uv_handle_t *)&daemon->settle, NULL);
 	daemon->stopped(daemon->owner);
@@ -336,6 +345,6 @@ void daemon_settle(struct daemon *daemon)
 		end_peers(daemon);
 	}
 	if (daemon->state == DAEMON_STOPPED && daemon->n_ops == 0 && daemon->exec &&
-		exec_is_idle(daemon->chores))
+		exec_is_idle(daemon->chores) && gpu_is_idle(daemon->gpu))
 		close_handles(daemon);
 }

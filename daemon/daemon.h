@@ -23,6 +23,7 @@
 #include <uv.h>
 
 struct exec;
+struct gpu;
 struct listener;
 struct loop_timer;
 struct scratch;
@@ -56,6 +57,7 @@ struct daemon {
 	struct exec *exec;       /* collectives */
 	struct scratch *scratch; /* of its jobs in low precision */
 	struct exec *chores;     /* what takes the kernel long: making and freeing large memory */
+	struct gpu *gpu;         /* devices, and what is done on them */
 	struct sd *sd;           /* NULL when not started by systemd */
 	char *socket_path;
 	void (*stopped)(void *owner); /* everything of ours is closing: close the rest */

@@ -21,12 +21,14 @@ static const handler_fn handlers[RX_MSG_TYPE_N] = {
 	[RX_MSG_MEM_REGISTER] = h_mem_register,
 	[RX_MSG_MEM_FREE] = h_mem_free,
 	[RX_MSG_MEM_IMPORT] = h_mem_import,
+	[RX_MSG_GPU_REGISTER] = h_gpu_register,
 	[RX_MSG_ADMIN_STATUS] = h_admin_status,
 	[RX_MSG_ADMIN_SESSIONS] = h_admin_sessions,
 	[RX_MSG_ADMIN_COMMS] = h_admin_comms,
 	[RX_MSG_ADMIN_DRAIN] = h_admin_drain,
 	[RX_MSG_ADMIN_TUNING] = h_admin_tuning,
 	[RX_MSG_ADMIN_TOPOLOGY] = h_admin_topology,
+	[RX_MSG_ADMIN_DEVICES] = h_admin_devices,
 };
 
 /* May this peer send this message now? NULL, or why not. */

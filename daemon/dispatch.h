@@ -28,11 +28,13 @@ void h_mem_alloc(struct peer *peer, const struct rx_msg *msg, struct rx_fdset *f
 void h_mem_register(struct peer *peer, const struct rx_msg *msg, struct rx_fdset *fds);
 void h_mem_free(struct peer *peer, const struct rx_msg *msg, struct rx_fdset *fds);
 void h_mem_import(struct peer *peer, const struct rx_msg *msg, struct rx_fdset *fds);
+void h_gpu_register(struct peer *peer, const struct rx_msg *msg, struct rx_fdset *fds);
 void h_admin_status(struct peer *peer, const struct rx_msg *msg, struct rx_fdset *fds);
 void h_admin_sessions(struct peer *peer, const struct rx_msg *msg, struct rx_fdset *fds);
 void h_admin_comms(struct peer *peer, const struct rx_msg *msg, struct rx_fdset *fds);
 void h_admin_drain(struct peer *peer, const struct rx_msg *msg, struct rx_fdset *fds);
 void h_admin_tuning(struct peer *peer, const struct rx_msg *msg, struct rx_fdset *fds);
 void h_admin_topology(struct peer *peer, const struct rx_msg *msg, struct rx_fdset *fds);
+void h_admin_devices(struct peer *peer, const struct rx_msg *msg, struct rx_fdset *fds);
 
 #endif

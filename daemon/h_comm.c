@@ -60,6 +60,7 @@ void h_comm_join(struct peer *peer, const struct rx_msg *msg, struct rx_fdset *f
 					 .name = join->name,
 					 .cpus = topology_mask(join->cpus.data, join->cpus.len),
 					 .precision = precision,
+					 .gpu = join->gpu,
 				 });
 }
 

@@ -95,7 +95,7 @@ void h_mem_import(struct peer *peer, const struct rx_msg *msg, struct rx_fdset *
 
 	(void)fds;
 	/* One text for both: whether somebody else's region exists is nobody's business. */
-	if (!member || !region || !region->session ||
+	if (!member || !region || !region->session || region->fd < 0 ||
 		!comm_has_session(member->comm, region->session)) {
 		reply_error(peer, msg->serial, RX_ERR_INVALID, 0,
 			"no member of that communicator has such memory");

@@ -13,8 +13,14 @@ librx_daemon_la_SOURCES = \
 	daemon/dispatch.c daemon/dispatch.h \
 	daemon/entry.c daemon/entry.h \
 	daemon/exec.c daemon/exec.h \
+	daemon/gpu.c daemon/gpu.h \
+	daemon/gpu_blocks.c daemon/gpu_blocks.h \
+	daemon/gpu_mem.c daemon/gpu_mem.h \
+	daemon/gpu_run.c daemon/gpu_run.h \
+	daemon/gpu_words.c daemon/gpu_words.h \
 	daemon/h_admin.c \
 	daemon/h_comm.c \
+	daemon/h_gpu.c \
 	daemon/h_hello.c \
 	daemon/h_mem.c \
 	daemon/h_tuning.c \
@@ -39,7 +45,7 @@ librx_daemon_la_SOURCES = \
 	daemon/tuning.c daemon/tuning.h \
 	daemon/uniqueid.c daemon/uniqueid.h
 librx_daemon_la_CPPFLAGS = $(AM_CPPFLAGS) \
-	-DSYSCONFDIR='"$(sysconfdir)"' -DRX_DAEMON_VERSION='"$(PACKAGE_VERSION)"'
+	-DSYSCONFDIR='"$(sysconfdir)"' -DPKGLIBDIR='"$(pkglibdir)"' -DRX_DAEMON_VERSION='"$(PACKAGE_VERSION)"'
 librx_daemon_la_CFLAGS = $(AM_CFLAGS) $(LIBUV_CFLAGS) $(SYSTEMD_CFLAGS) $(LIBCONFIG_CFLAGS) \
 	$(HWLOC_CFLAGS)
 librx_daemon_la_LIBADD = librx_kernels.la librx_proto.la librx_shm.la \

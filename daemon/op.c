@@ -17,6 +17,8 @@
 #include "answer.h"
 #include "daemon.h"
 #include "entry.h"
+#include "gpu_mem.h"
+#include "gpu_run.h"
 #include "loop.h"
 #include "region.h"
 #include "scratch.h"
@@ -25,6 +27,7 @@
 #include "../shm/rx_clock.h"
 
 #include <assert.h>
+#include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -104,6 +107,7 @@ static void op_free(struct op *op, enum op_state state)
 	rx_list_unlink(&op->link);
 	comm->n_ops--;
 	comm->daemon->n_ops--;
+	op->gpu = gpu_run_free(op->gpu);
 	free(op);
 }
 
@@ -255,19 +259,27 @@ static void account_lowprec(struct op *op)
 		comm_over_budget(comm, UINT32_MAX, ppm);
 }
 
-static void on_done(struct exec_job *job)
+static void finish(struct op *op)
 {
-	struct op *op = rx_container_of(job, struct op, job);
 	struct comm *comm = op->comm;
+	int r = op->run_result;
 
 	assert(comm->running == op);
 	comm->running = NULL;
-	if (op->args.lowprec && op->run_result == 0)
+	if (op->args.lowprec && r == 0)
 		account_lowprec(op);
-	answer_all(op, outcome_of_run(comm, op->run_result));
-	op_free(op, op->run_result == 0 ? OP_DONE : OP_FAILED);
+	answer_all(op, outcome_of_run(comm, r));
+	op_free(op, r == 0 ? OP_DONE : OP_FAILED);
+	/* Its outputs are in an unknown state, and so is the device. */
+	if (r == -EIO)
+		comm_abort(comm, RX_ABORT_DEVICE, UINT32_MAX, UINT32_MAX, NULL);
 	advance(comm);
 	comm_release(comm);
+}
+
+static void on_done(struct exec_job *job)
+{
+	finish(rx_container_of(job, struct op, job));
 }
 
 /* In a block for or from one rank; the mean of variable ones. */
@@ -301,11 +313,109 @@ static uint64_t bytes_touched(const struct op *op)
 	return bytes;
 }
 
+/* ---- on devices ---- */
+
+static void on_gpu_over(struct gpu_run *run)
+{
+	struct op *op = run->owner;
+
+	op->run_result = run->result;
+	if (run->result == -EIO)
+		rx_err("comm=%" PRIu64 " name=\"%s\" an operation failed: %s", op->comm->id,
+			op->comm->name, run->error);
+	finish(op);
+}
+
+static bool uses_devices(const struct op *op)
+{
+	for (uint32_t rank = 0; rank < op->comm->n_ranks; rank++)
+		if (gpu_mem_device(op->parts[rank].send) != UINT32_MAX ||
+			gpu_mem_device(op->parts[rank].recv) != UINT32_MAX)
+			return true;
+	return false;
+}
+
+static int set_buffer(
+	struct gpu_buffer *buffer, struct region *region, uint64_t offset, uint64_t bytes)
+{
+	if (!region)
+		return 0;
+	*buffer = (struct gpu_buffer){.region = region, .offset = offset, .bytes = bytes};
+	return gpu_mem_prepare(region);
+}
+
+static bool extent_of(const struct op *op, uint32_t rank, struct rx_extent *extent_p)
+{
+	const struct rx_op_sig *sig = &op->parts[0].sig;
+	uint32_t n_ranks = op->comm->n_ranks;
+
+	if (rx_coll_is_v(sig->coll))
+		return rx_counts_extent(sig->coll, &op->counts[rank], n_ranks, rank, extent_p);
+	return rx_coll_extent(sig->coll, sig->count, n_ranks, rank, sig->root, extent_p);
+}
+
+/* The entries' extents have been checked. */
+static int fill_run(struct op *op, struct gpu_run *run)
+{
+	const struct rx_op_sig *sig = &op->parts[0].sig;
+	uint64_t size = rx_dtype_size(sig->dtype);
+	int r = 0;
+
+	for (uint32_t rank = 0; rank < op->comm->n_ranks && !r; rank++) {
+		const struct op_part *part = &op->parts[rank];
+		struct rx_extent extent = {0};
+
+		if (!extent_of(op, rank, &extent))
+			return -EINVAL;
+		r = set_buffer(&run->send[rank], part->send, part->send_offset, extent.send * size);
+		if (!r)
+			r = set_buffer(&run->recv[rank], part->recv, part->recv_offset,
+				extent.recv * size);
+	}
+	run->over = on_gpu_over;
+	run->owner = op;
+	run->streams = comm_streams(op->comm);
+	run->coll = sig->coll;
+	run->dtype = sig->dtype;
+	run->op = sig->op;
+	run->root = sig->root;
+	run->count = sig->count;
+	run->scalars = op->scalars;
+	run->counts = rx_coll_is_v(sig->coll) ? op->counts : NULL;
+	run->cancelled = &op->job.cancelled;
+	return r || run->streams ? r : -ENOMEM;
+}
+
+static void run_on_devices(struct op *op)
+{
+	struct comm *comm = op->comm;
+
+	op->gpu = gpu_run_new(comm->daemon->gpu, comm->n_ranks);
+	op_set_state(op, OP_RUNNING);
+	comm->running = op;
+	atomic_init(&op->job.cancelled, 0);
+	if (!op->gpu || fill_run(op, op->gpu)) {
+		op->run_result = -ENOMEM;
+		comm->running = NULL;
+		answer_all(op, (struct outcome){
+				       .result = RX_ERR_NO_MEMORY,
+				       .peer_rank = UINT32_MAX,
+			       });
+		op_free(op, OP_FAILED);
+		return;
+	}
+	gpu_run_submit(op->gpu);
+}
+
 static void run(struct op *op)
 {
 	const struct rx_op_sig *sig = &op->parts[0].sig;
 	struct comm *comm = op->comm;
 
+	if (uses_devices(op)) {
+		run_on_devices(op);
+		return;
+	}
 	for (uint32_t rank = 0; rank < comm->n_ranks; rank++) {
 		const struct op_part *part = &op->parts[rank];
 

@@ -12,6 +12,7 @@
 #include "../kernels/host/host_lowprec.h"
 #include "../shm/rx_ring_abi.h"
 
+struct gpu_run;
 struct region;
 
 enum op_state {
@@ -51,6 +52,7 @@ struct op {
 	struct host_coll_args args;
 	struct host_lowprec lowprec; /* if args points to it */
 	int run_result;
+	struct gpu_run *gpu; /* NULL: no device takes part */
 	/* Of args, by rank. */
 	const void **send;
 	void **recv;

@@ -20,6 +20,8 @@
 #include "daemon.h"
 #include "entry.h"
 #include "exec.h"
+#include "gpu_mem.h"
+#include "gpu_run.h"
 #include "loop.h"
 #include "region.h"
 #include "stall.h"
@@ -27,6 +29,8 @@
 #include "../shm/rx_clock.h"
 
 #include <assert.h>
+#include <errno.h>
+#include <inttypes.h>
 #include <stdlib.h>
 
 enum transfer_state {
@@ -63,6 +67,7 @@ struct transfer {
 	const void *src;
 	uint64_t bytes;
 	int run_result;
+	struct gpu_run *gpu; /* NULL: no device takes part */
 
 	struct side sides[_SIDE_N];
 };
@@ -164,6 +169,7 @@ static void transfer_free(struct transfer *transfer, bool done)
 	rx_list_unlink(&transfer->state_link);
 	comm->n_ops--;
 	comm->daemon->n_ops--;
+	transfer->gpu = gpu_run_free(transfer->gpu);
 	free(transfer);
 }
 
@@ -300,14 +306,61 @@ static void run_in_worker(struct exec_job *job)
 		&transfer->job.cancelled, exec_pieces(exec));
 }
 
+static void finish(struct transfer *transfer)
+{
+	struct comm *comm = transfer->comm;
+	int r = transfer->run_result;
+
+	answer_both(transfer, outcome_of_run(comm, r));
+	transfer_free(transfer, r == 0);
+	if (r == -EIO)
+		comm_abort(comm, RX_ABORT_DEVICE, UINT32_MAX, UINT32_MAX, NULL);
+	comm_release(comm);
+}
+
 static void on_done(struct exec_job *job)
 {
-	struct transfer *transfer = rx_container_of(job, struct transfer, job);
-	struct comm *comm = transfer->comm;
+	finish(rx_container_of(job, struct transfer, job));
+}
 
-	answer_both(transfer, outcome_of_run(comm, transfer->run_result));
-	transfer_free(transfer, transfer->run_result == 0);
-	comm_release(comm);
+static void on_gpu_over(struct gpu_run *run)
+{
+	struct transfer *transfer = run->owner;
+
+	transfer->run_result = run->result;
+	if (run->result == -EIO)
+		rx_err("comm=%" PRIu64 " name=\"%s\" a transfer failed: %s", transfer->comm->id,
+			transfer->comm->name, run->error);
+	finish(transfer);
+}
+
+/* 0, or -ENOMEM and nothing was started. */
+static int run_on_devices(struct transfer *transfer)
+{
+	const struct side *from = &transfer->sides[SOURCE];
+	const struct side *to = &transfer->sides[DESTINATION];
+	struct comm *comm = transfer->comm;
+	struct gpu_run *run = gpu_run_new(comm->daemon->gpu, comm->n_ranks);
+
+	transfer->gpu = run;
+	if (!run || gpu_mem_prepare(from->region) || gpu_mem_prepare(to->region))
+		return -ENOMEM;
+	run->streams = comm_streams(comm);
+	if (!run->streams)
+		return -ENOMEM;
+	run->send[from->rank] = (struct gpu_buffer){from->region, from->offset, transfer->bytes};
+	run->recv[to->rank] = (struct gpu_buffer){to->region, to->offset, transfer->bytes};
+	run->over = on_gpu_over;
+	run->owner = transfer;
+	run->coll = RX_SEND;
+	run->dtype = from->sig.dtype;
+	run->root = from->rank;
+	run->peer = to->rank;
+	run->count = from->sig.count;
+	run->cancelled = &transfer->job.cancelled;
+	atomic_init(&transfer->job.cancelled, 0);
+	gpu_run_submit(run);
+	return 0;
 }
 
 static void run(struct transfer *transfer)
@@ -315,12 +368,21 @@ static void run(struct transfer *transfer)
 	const struct side *from = &transfer->sides[SOURCE];
 	const struct side *to = &transfer->sides[DESTINATION];
 
+	transfer->bytes = from->sig.count * rx_dtype_size(from->sig.dtype);
+	transfer->since_ns = rx_now_ns();
+	if (gpu_mem_device(from->region) != UINT32_MAX ||
+		gpu_mem_device(to->region) != UINT32_MAX) {
+		transfer_set_state(transfer, TRANSFER_RUNNING);
+		if (run_on_devices(transfer)) {
+			transfer->run_result = -ENOMEM;
+			finish(transfer);
+		}
+		return;
+	}
 	transfer->src = region_at(from->region, from->offset);
 	transfer->dst = region_at(to->region, to->offset);
-	transfer->bytes = from->sig.count * rx_dtype_size(from->sig.dtype);
 	transfer->job.run = run_in_worker;
 	transfer->job.done = on_done;
-	transfer->since_ns = rx_now_ns();
 	transfer_set_state(transfer, TRANSFER_RUNNING);
 	exec_submit(transfer->comm->daemon->exec, &transfer->job, transfer->bytes);
 }

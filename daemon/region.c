@@ -2,6 +2,7 @@
 #include "region.h"
 
 #include "daemon.h"
+#include "gpu_mem.h"
 #include "session.h"
 #include "../shm/rx_cleanup.h"
 #include "../shm/rx_memfd.h"
@@ -35,6 +36,10 @@ static void on_closed(struct exec_job *job)
 
 static void release(struct region *region)
 {
+	if (gpu_mem_is_known(region)) {
+		gpu_mem_release(region, release);
+		return;
+	}
 	region->job.run = close_memory;
 	region->job.done = on_closed;
 	if (region->bytes >= CHORE_BYTES && region->fd >= 0) {
@@ -50,6 +55,9 @@ static int charge(struct region *region, uid_t uid, uint64_t bytes)
 	struct accounts *accounts = &region->daemon->accounts;
 	int r = account_charge(accounts, uid, ACCOUNT_REGIONS, 1, &region->region_charge);
 
+	/* Device memory is the client's own, and no descriptor is kept for it. */
+	if (bytes == 0)
+		return r;
 	if (!r)
 		r = account_charge(accounts, uid, ACCOUNT_BYTES, bytes, &region->bytes_charge);
 	if (!r)
@@ -57,7 +65,7 @@ static int charge(struct region *region, uid_t uid, uint64_t bytes)
 	return r;
 }
 
-/* Everything but the fd. */
+/* Everything but the fd. @bytes: to charge */
 static int region_new(struct session *session, uint64_t bytes, struct region **region_p)
 {
 	struct region *region = calloc(1, sizeof(*region));
@@ -168,6 +176,21 @@ int region_register(
 	return 0;
 }
 
+int region_adopt(
+	struct session *session, struct gpu_mem *device, uint64_t bytes, struct region **region_p)
+{
+	struct region *region = NULL;
+	int r = region_new(session, 0, &region);
+
+	if (r)
+		return r;
+	region->bytes = bytes;
+	region->device = device;
+	own(region, session);
+	*region_p = region;
+	return 0;
+}
+
 struct region *region_find(struct session *session, uint32_t handle)
 {
 	struct region *region = rx_idmap_find_short(&session->daemon->regions, handle);
@@ -185,6 +208,7 @@ void region_close(struct region *region)
 	rx_list_unlink(&region->link);
 	region->session = NULL;
 	(void)rx_idmap_remove(&region->daemon->regions, region->id);
+	gpu_mem_freed(region);
 	(void)region_unref(region);
 }
 
@@ -203,7 +227,7 @@ struct region *region_unref(struct region *region)
 
 int region_map(struct region *region)
 {
-	if (region->map.addr)
+	if (region->map.addr || region->fd < 0)
 		return 0;
 	return rx_map_open(&region->map, region->fd, region->offset + region->bytes,
 		RX_MAP_RW | RX_MAP_DONTFORK | RX_MAP_DONTDUMP);

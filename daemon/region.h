@@ -12,6 +12,7 @@
 #include "../shm/rx_map.h"
 
 struct daemon;
+struct gpu_mem;
 struct region;
 struct session;
 
@@ -25,8 +26,9 @@ struct region {
 	struct rx_list link;     /* of session->regions */
 	uint64_t id;             /* in daemon->regions; its short form is the session's handle */
 	uint32_t n_refs;
-	int fd;
-	uint64_t offset; /* where it starts in the file */
+	struct gpu_mem *device; /* NULL: no device knows it */
+	int fd;                 /* -1: device memory */
+	uint64_t offset;        /* where it starts in the file */
 	uint64_t bytes;
 	struct rx_map map;   /* of the file's [0, offset + bytes), on first use */
 	struct exec_job job; /* while large memory is made or freed by a worker */
@@ -58,6 +60,10 @@ enum {
  */
 RX_WARN_UNUSED int region_register(struct session *session, int *fd, uint64_t offset,
 	uint64_t bytes, struct region **region_p);
+
+/** region_adopt() - device memory of @bytes; takes over @device on success. Return: as above. */
+RX_WARN_UNUSED int region_adopt(
+	struct session *session, struct gpu_mem *device, uint64_t bytes, struct region **region_p);
 
 /** region_find() - the session's own region by its handle, or NULL */
 struct region *region_find(struct session *session, uint32_t handle);

@@ -9,6 +9,7 @@
 
 #include "comm.h"
 #include "daemon.h"
+#include "gpu_mem.h"
 #include "loop.h"
 #include "peer.h"
 #include "region.h"
@@ -143,6 +144,7 @@ struct session *session_free(struct session *session)
 			RX_MEMBER_DEAD);
 	while (!rx_list_empty(&session->regions))
 		region_close(rx_list_entry(session->regions.next, struct region, link));
+	gpu_mem_session_gone(session);
 	rx_list_unlink(&session->announce_link);
 	assert(session->n_members == 0 && session->n_regions == 0);
 	rx_ring_announce(&session->ring);

@@ -4,6 +4,8 @@
 noinst_LTLIBRARIES += librx_kernels.la librx_fold_scalar.la
 
 librx_kernels_la_SOURCES = \
+	kernels/backend_load.c \
+	kernels/backend_load.h \
 	kernels/codec/mxfp8.c \
 	kernels/codec/mxfp8.h \
 	kernels/codec/mxfp8_def.h \

@@ -189,6 +189,47 @@ static const char *check_topology(const struct rx_msg_admin_topology_reply *m)
 	return NULL;
 }
 
+/* What the numbers mean is the backend's to check. */
+static const char *check_gpu_register(const struct rx_msg_gpu_register *m)
+{
+	if (m->n_pieces == 0 || m->n_pieces > RX_GPU_PIECES_MAX)
+		return "number of pieces out of range";
+	for (size_t i = 0; i < m->n_pieces; i++) {
+		const struct rx_gpu_piece *piece = &m->pieces[i];
+
+		if (piece->bytes == 0 || piece->uuid.len != RX_GPU_UUID_BYTES ||
+			piece->handle.len > RX_GPU_HANDLE_MAX)
+			return "a piece of device memory that makes no sense";
+	}
+	return m->rows.len <= RX_GPU_ROWS_MAX ? NULL : "rows of a sample too long";
+}
+
+static const char *check_device(const struct rx_device_info *device)
+{
+	if (device->index >= RX_GPU_DEVICES_MAX || device->uuid.len != RX_GPU_UUID_BYTES)
+		return "number of a device out of range";
+	if (!rx_check_text(device->name, RX_NAME_MAX) ||
+		!rx_check_text(device->arch, RX_NAME_MAX) ||
+		!rx_check_text(device->pci, RX_NAME_MAX) ||
+		!rx_check_text(device->state, RX_NAME_MAX) ||
+		!rx_check_text(device->error, RX_DEVICE_TEXT_MAX) ||
+		!rx_check_text(device->copied, RX_DEVICE_TEXT_MAX))
+		return "state of a device is not plain text";
+	return NULL;
+}
+
+static const char *check_devices(const struct rx_msg_admin_devices_reply *m)
+{
+	const char *why = NULL;
+
+	if (!rx_check_text(m->state, RX_NAME_MAX) || !rx_check_text(m->backend, RX_NAME_MAX) ||
+		!rx_check_text(m->reason, RX_ERROR_TEXT_MAX))
+		return "state of the devices is not plain text";
+	for (size_t i = 0; i < m->n_devices && !why; i++)
+		why = check_device(&m->devices[i]);
+	return why;
+}
+
 const char *rx_check_msg(const struct rx_msg *msg)
 {
 	switch (msg->type) {
@@ -208,6 +249,8 @@ const char *rx_check_msg(const struct rx_msg *msg)
 		return msg->mem_alloc.bytes > 0 ? NULL : "allocation of 0 bytes";
 	case RX_MSG_MEM_REGISTER:
 		return msg->mem_register.bytes > 0 ? NULL : "registration of 0 bytes";
+	case RX_MSG_GPU_REGISTER:
+		return check_gpu_register(&msg->gpu_register);
 	case RX_MSG_ADMIN_STATUS_REPLY:
 		return check_status(&msg->admin_status_reply);
 	case RX_MSG_ADMIN_SESSIONS_REPLY:
@@ -218,6 +261,8 @@ const char *rx_check_msg(const struct rx_msg *msg)
 		return check_tuning(&msg->admin_tuning_reply);
 	case RX_MSG_ADMIN_TOPOLOGY_REPLY:
 		return check_topology(&msg->admin_topology_reply);
+	case RX_MSG_ADMIN_DEVICES_REPLY:
+		return check_devices(&msg->admin_devices_reply);
 	default:
 		return NULL;
 	}

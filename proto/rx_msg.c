@@ -93,7 +93,8 @@ LAYOUT(unique_id_reply, struct rx_msg_unique_id_reply, unique_id_reply,
 LAYOUT(comm_join, O, comm_join, BYTES(O, T, id), U32(O, T, n_ranks), U32(O, T, rank),
 	U64(O, T, form_timeout_ns), U64(O, T, op_timeout_ns), TEXT(O, T, name), BYTES(O, T, cpus),
 	U32(O, T, precision_flags), U32(O, T, precision_sample_every),
-	U32(O, T, precision_budget_ppm), U64(O, T, precision_min_bytes), U64(O, T, link_rate));
+	U32(O, T, precision_budget_ppm), U64(O, T, precision_min_bytes), U64(O, T, link_rate),
+	BOOL(O, T, gpu));
 #undef O
 #undef T
 #define O struct rx_msg_comm_ready
@@ -135,6 +136,24 @@ LAYOUT(mem_import, O, mem_import, U32(O, T, member), U64(O, T, region_id));
 #define O struct rx_msg_mem_import_reply
 #define T Rcclx__MemImportReply
 LAYOUT(mem_import_reply, O, mem_import_reply, U64(O, T, bytes), U64(O, T, offset));
+#undef O
+#undef T
+#define O struct rx_gpu_piece
+#define T Rcclx__GpuPiece
+LAYOUT(gpu_piece, O, gpu_piece, U64(O, T, start), U64(O, T, bytes), U64(O, T, id),
+	BYTES(O, T, uuid), U32(O, T, kind), BYTES(O, T, handle));
+#undef O
+#undef T
+#define O struct rx_msg_gpu_register
+#define T Rcclx__GpuRegister
+LAYOUT(gpu_register, O, gpu_register, LIST(O, n_pieces, T, pieces, &gpu_piece_layout),
+	U64(O, T, sample_offset), U64(O, T, sample_bytes), U64(O, T, sample_seed),
+	BYTES(O, T, rows));
+#undef O
+#undef T
+#define O struct rx_msg_gpu_reply
+#define T Rcclx__GpuReply
+LAYOUT(gpu_reply, O, gpu_reply, U32(O, T, handle), U32(O, T, why));
 #undef O
 #undef T
 LAYOUT(admin_list, struct rx_msg_admin_list, admin_list,
@@ -222,6 +241,22 @@ LAYOUT(admin_topology_reply, O, admin_topology_reply, U32(O, T, n_packages), U32
 #undef O
 #undef T
 
+#define O struct rx_device_info
+#define T Rcclx__DeviceInfo
+LAYOUT(device_info, O, device_info, U32(O, T, index), TEXT(O, T, name), TEXT(O, T, arch),
+	TEXT(O, T, pci), BYTES(O, T, uuid), U64(O, T, memory_bytes), U32(O, T, n_units),
+	U64(O, T, peers), TEXT(O, T, state), TEXT(O, T, error), U64(O, T, n_launches),
+	U64(O, T, n_imports), U64(O, T, n_proofs), U64(O, T, mapped_bytes), U32(O, T, n_maps),
+	U32(O, T, n_quarantined), TEXT(O, T, copied));
+#undef O
+#undef T
+#define O struct rx_msg_admin_devices_reply
+#define T Rcclx__AdminDevicesReply
+LAYOUT(admin_devices_reply, O, admin_devices_reply, TEXT(O, T, state), TEXT(O, T, backend),
+	TEXT(O, T, reason), LIST(O, n_devices, T, devices, &device_info_layout), BOOL(O, T, more));
+#undef O
+#undef T
+
 static const struct layout *const layouts[RX_MSG_TYPE_N] = {
 	[RX_MSG_HELLO] = &hello_layout,
 	[RX_MSG_PING] = &ping_layout,
@@ -235,12 +270,14 @@ static const struct layout *const layouts[RX_MSG_TYPE_N] = {
 	[RX_MSG_MEM_REGISTER] = &mem_register_layout,
 	[RX_MSG_MEM_FREE] = &mem_free_layout,
 	[RX_MSG_MEM_IMPORT] = &mem_import_layout,
+	[RX_MSG_GPU_REGISTER] = &gpu_register_layout,
 	[RX_MSG_ADMIN_STATUS] = &admin_status_layout,
 	[RX_MSG_ADMIN_SESSIONS] = &admin_list_layout,
 	[RX_MSG_ADMIN_COMMS] = &admin_list_layout,
 	[RX_MSG_ADMIN_DRAIN] = &admin_drain_layout,
 	[RX_MSG_ADMIN_TUNING] = &admin_list_layout,
 	[RX_MSG_ADMIN_TOPOLOGY] = &admin_list_layout,
+	[RX_MSG_ADMIN_DEVICES] = &admin_list_layout,
 	[RX_MSG_OK] = &ok_layout,
 	[RX_MSG_ERROR] = &error_layout,
 	[RX_MSG_HELLO_REPLY] = &hello_reply_layout,
@@ -249,11 +286,13 @@ static const struct layout *const layouts[RX_MSG_TYPE_N] = {
 	[RX_MSG_COMM_READY] = &comm_ready_layout,
 	[RX_MSG_MEM_REPLY] = &mem_reply_layout,
 	[RX_MSG_MEM_IMPORT_REPLY] = &mem_import_reply_layout,
+	[RX_MSG_GPU_REPLY] = &gpu_reply_layout,
 	[RX_MSG_ADMIN_STATUS_REPLY] = &admin_status_reply_layout,
 	[RX_MSG_ADMIN_SESSIONS_REPLY] = &admin_sessions_reply_layout,
 	[RX_MSG_ADMIN_COMMS_REPLY] = &admin_comms_reply_layout,
 	[RX_MSG_ADMIN_TUNING_REPLY] = &admin_tuning_reply_layout,
 	[RX_MSG_ADMIN_TOPOLOGY_REPLY] = &admin_topology_reply_layout,
+	[RX_MSG_ADMIN_DEVICES_REPLY] = &admin_devices_reply_layout,
 };
 
 static const struct layout *layout_of(enum rx_msg_type type)

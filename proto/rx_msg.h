@@ -61,6 +61,7 @@ struct rx_msg_comm_join {
 	uint32_t precision_budget_ppm;
 	uint64_t precision_min_bytes;
 	uint64_t link_rate;
+	bool gpu;
 };
 
 struct rx_msg_comm_ready {
@@ -106,6 +107,29 @@ struct rx_msg_mem_import {
 struct rx_msg_mem_import_reply {
 	uint64_t bytes;
 	uint64_t offset;
+};
+
+struct rx_gpu_piece {
+	uint64_t start;
+	uint64_t bytes;
+	uint64_t id;
+	struct rx_bytes uuid;
+	uint32_t kind;
+	struct rx_bytes handle;
+};
+
+struct rx_msg_gpu_register {
+	struct rx_gpu_piece *pieces;
+	size_t n_pieces;
+	uint64_t sample_offset;
+	uint64_t sample_bytes;
+	uint64_t sample_seed;
+	struct rx_bytes rows;
+};
+
+struct rx_msg_gpu_reply {
+	uint32_t handle;
+	uint32_t why;
 };
 
 struct rx_msg_admin_list {
@@ -253,6 +277,35 @@ struct rx_msg_admin_topology_reply {
 	bool more;
 };
 
+struct rx_device_info {
+	uint32_t index;
+	const char *name;
+	const char *arch;
+	const char *pci;
+	struct rx_bytes uuid;
+	uint64_t memory_bytes;
+	uint32_t n_units;
+	uint64_t peers;
+	const char *state;
+	const char *error;
+	uint64_t n_launches;
+	uint64_t n_imports;
+	uint64_t n_proofs;
+	uint64_t mapped_bytes;
+	uint32_t n_maps;
+	uint32_t n_quarantined;
+	const char *copied;
+};
+
+struct rx_msg_admin_devices_reply {
+	const char *state;
+	const char *backend;
+	const char *reason;
+	struct rx_device_info *devices;
+	size_t n_devices;
+	bool more;
+};
+
 /* Strings are never NULL after unpacking; NULL is packed as "". */
 struct rx_msg {
 	enum rx_msg_type type;
@@ -276,12 +329,16 @@ struct rx_msg {
 		struct rx_msg_mem_free mem_free;
 		struct rx_msg_mem_import mem_import;
 		struct rx_msg_mem_import_reply mem_import_reply;
-		struct rx_msg_admin_list admin_list; /* sessions, comms, tuning, topology */
+		struct rx_msg_gpu_register gpu_register;
+		struct rx_msg_gpu_reply gpu_reply;
+		struct rx_msg_admin_list
+			admin_list; /* sessions, comms, tuning, topology, devices */
 		struct rx_msg_admin_status_reply admin_status_reply;
 		struct rx_msg_admin_sessions_reply admin_sessions_reply;
 		struct rx_msg_admin_comms_reply admin_comms_reply;
 		struct rx_msg_admin_tuning_reply admin_tuning_reply;
 		struct rx_msg_admin_topology_reply admin_topology_reply;
+		struct rx_msg_admin_devices_reply admin_devices_reply;
 	};
 };
 

@@ -18,12 +18,15 @@ static const struct rx_msg_info table[RX_MSG_TYPE_N] = {
 	[RX_MSG_MEM_REGISTER] = {"MemRegister", RX_FROM_CLIENT, 1, 1, NEEDS_SERIAL},
 	[RX_MSG_MEM_FREE] = {"MemFree", RX_FROM_CLIENT, 0, 0, MAY_BE_ALONE},
 	[RX_MSG_MEM_IMPORT] = {"MemImport", RX_FROM_CLIENT, 0, 0, NEEDS_SERIAL},
+	/* A descriptor for each piece, or none. */
+	[RX_MSG_GPU_REGISTER] = {"GpuRegister", RX_FROM_CLIENT, 0, RX_GPU_PIECES_MAX, NEEDS_SERIAL},
 	[RX_MSG_ADMIN_STATUS] = {"AdminStatus", RX_FROM_ADMIN, 0, 0, NEEDS_SERIAL},
 	[RX_MSG_ADMIN_SESSIONS] = {"AdminSessions", RX_FROM_ADMIN, 0, 0, NEEDS_SERIAL},
 	[RX_MSG_ADMIN_COMMS] = {"AdminComms", RX_FROM_ADMIN, 0, 0, NEEDS_SERIAL},
 	[RX_MSG_ADMIN_DRAIN] = {"AdminDrain", RX_FROM_ADMIN, 0, 0, NEEDS_SERIAL},
 	[RX_MSG_ADMIN_TUNING] = {"AdminTuning", RX_FROM_ADMIN, 0, 0, NEEDS_SERIAL},
 	[RX_MSG_ADMIN_TOPOLOGY] = {"AdminTopology", RX_FROM_ADMIN, 0, 0, NEEDS_SERIAL},
+	[RX_MSG_ADMIN_DEVICES] = {"AdminDevices", RX_FROM_ADMIN, 0, 0, NEEDS_SERIAL},
 	[RX_MSG_OK] = {"Ok", RX_FROM_DAEMON, 0, 0, NEEDS_SERIAL},
 	[RX_MSG_ERROR] = {"Error", RX_FROM_DAEMON, 0, 0, MAY_BE_ALONE},
 	[RX_MSG_HELLO_REPLY] = {"HelloReply", RX_FROM_DAEMON, 3, 3, NEEDS_SERIAL},
@@ -33,11 +36,13 @@ static const struct rx_msg_info table[RX_MSG_TYPE_N] = {
 	/* One descriptor answers MemAlloc, none MemRegister. */
 	[RX_MSG_MEM_REPLY] = {"MemReply", RX_FROM_DAEMON, 0, 1, NEEDS_SERIAL},
 	[RX_MSG_MEM_IMPORT_REPLY] = {"MemImportReply", RX_FROM_DAEMON, 1, 1, NEEDS_SERIAL},
+	[RX_MSG_GPU_REPLY] = {"GpuReply", RX_FROM_DAEMON, 0, 0, NEEDS_SERIAL},
 	[RX_MSG_ADMIN_STATUS_REPLY] = {"AdminStatusReply", RX_FROM_DAEMON, 0, 0, NEEDS_SERIAL},
 	[RX_MSG_ADMIN_SESSIONS_REPLY] = {"AdminSessionsReply", RX_FROM_DAEMON, 0, 0, NEEDS_SERIAL},
 	[RX_MSG_ADMIN_COMMS_REPLY] = {"AdminCommsReply", RX_FROM_DAEMON, 0, 0, NEEDS_SERIAL},
 	[RX_MSG_ADMIN_TUNING_REPLY] = {"AdminTuningReply", RX_FROM_DAEMON, 0, 0, NEEDS_SERIAL},
 	[RX_MSG_ADMIN_TOPOLOGY_REPLY] = {"AdminTopologyReply", RX_FROM_DAEMON, 0, 0, NEEDS_SERIAL},
+	[RX_MSG_ADMIN_DEVICES_REPLY] = {"AdminDevicesReply", RX_FROM_DAEMON, 0, 0, NEEDS_SERIAL},
 };
 
 const struct rx_msg_info *rx_msg_info(uint32_t type)

@@ -18,9 +18,17 @@
 #define RX_ERROR_TEXT_MAX  1024u
 #define RX_CPUS_BYTES      128u /* longest set of CPUs: the first 1024 */
 
+/* Device memory: what kernels/rx_backend.h calls exports and samples, as they travel. */
+#define RX_GPU_UUID_BYTES  16u
+#define RX_GPU_HANDLE_MAX  64u
+#define RX_GPU_ROWS_MAX    4096u
+#define RX_GPU_PIECES_MAX  16u /* of one buffer; each may bring a descriptor */
+#define RX_GPU_DEVICES_MAX 64u
+#define RX_DEVICE_TEXT_MAX 256u
+
 /* Packet: 16-byte header, then the payload. */
 #define RX_FRAME_MAX     (64u * 1024) /* header included */
-#define RX_FRAME_FDS_MAX 4u
+#define RX_FRAME_FDS_MAX 16u
 #define RX_DECODE_ARENA  (256u * 1024) /* most memory that decoding one message may take */
 #define RX_FRAME_MAGIC   0x5852u       /* "RX" */
 
@@ -48,6 +56,7 @@ enum rx_msg_type {
 	RX_MSG_MEM_FREE = 10,
 	RX_MSG_MEM_IMPORT = 11,
 	RX_MSG_OVER_BUDGET = 12,
+	RX_MSG_GPU_REGISTER = 13,
 	/* admin -> daemon */
 	RX_MSG_ADMIN_STATUS = 32,
 	RX_MSG_ADMIN_SESSIONS = 33,
@@ -55,6 +64,7 @@ enum rx_msg_type {
 	RX_MSG_ADMIN_DRAIN = 35,
 	RX_MSG_ADMIN_TUNING = 36,
 	RX_MSG_ADMIN_TOPOLOGY = 37,
+	RX_MSG_ADMIN_DEVICES = 38,
 	/* daemon -> client, admin */
 	RX_MSG_OK = 64,
 	RX_MSG_ERROR = 65,
@@ -64,11 +74,13 @@ enum rx_msg_type {
 	RX_MSG_COMM_READY = 69,
 	RX_MSG_MEM_REPLY = 70,
 	RX_MSG_MEM_IMPORT_REPLY = 71,
+	RX_MSG_GPU_REPLY = 72,
 	RX_MSG_ADMIN_STATUS_REPLY = 96,
 	RX_MSG_ADMIN_SESSIONS_REPLY = 97,
 	RX_MSG_ADMIN_COMMS_REPLY = 98,
 	RX_MSG_ADMIN_TUNING_REPLY = 99,
 	RX_MSG_ADMIN_TOPOLOGY_REPLY = 100,
+	RX_MSG_ADMIN_DEVICES_REPLY = 101,
 	RX_MSG_TYPE_N
 };
 

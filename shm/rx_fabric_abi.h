@@ -112,6 +112,7 @@ enum rx_abort_reason {
 	RX_ABORT_DEADLINE = 4,  /* an op exceeded the communicator's deadline */
 	RX_ABORT_SHUTDOWN = 5,  /* the daemon stops */
 	RX_ABORT_ERROR = 6,     /* a rank cannot go on (no memory, ...) */
+	RX_ABORT_DEVICE = 7,    /* a GPU, or its driver */
 	RX_ABORT_N
 };
 
@@ -128,6 +129,8 @@ struct rx_fabric_ctl {
 	_Atomic uint64_t mem_generation;
 	struct rx_op_sig abort_sig[2]; /* RX_ABORT_MISMATCH: both sides */
 	uint32_t one_user;             /* 1: all members are processes of the same user */
+	/* 1: a member has a GPU runtime, so calls may come with device memory: for the daemon */
+	uint32_t gpu;
 	_Alignas(64) _Atomic uint32_t status[RX_MAX_RANKS]; /* enum rx_member_status */
 	uint32_t pid[RX_MAX_RANKS];                         /* as the daemon sees them; 0 unknown */
 	/* Session of each rank: two ranks with the same one share a process. */

@@ -20,6 +20,7 @@ static const struct command {
 	{"clients", cmd_clients, false, "connected processes and their memory"},
 	{"explain", cmd_explain, true, "what serves an operation, and why: explain --help"},
 	{"topo", cmd_topo, false, "the node: packages, NUMA nodes, caches, cores"},
+	{"devices", cmd_devices, false, "GPUs: state, memory, peers; or why none is used"},
 	{"tune", cmd_tune, true, "measure the thresholds of this machine: tune --help"},
 	{"drain", cmd_drain, false, "take no new sessions, and end when the last one has gone"},
 	{"run", cmd_run, true, "a program that uses NCCL, over rcclxd: run --help"},

@@ -28,6 +28,7 @@ client_ctl_rcclxctl_SOURCES = \
 	client/ctl/cmd_abi_check.c \
 	client/ctl/cmd_clients.c \
 	client/ctl/cmd_comms.c \
+	client/ctl/cmd_devices.c \
 	client/ctl/cmd_drain.c \
 	client/ctl/cmd_explain.c \
 	client/ctl/cmd_run.c \

@@ -482,6 +482,38 @@ static int check_untouched(
 	return 0;
 }
 
+/* ---- device memory: the call sees addresses of it, the test a copy in private memory ---- */
+
+static bool is_on_device(const struct coll_rank *c, const struct coll_case *w)
+{
+	if (w->memory == COLL_DEVICE_SOME)
+		return c->rank % 2 == 0;
+	return w->memory == COLL_DEVICE || w->memory == COLL_DEVICE_OUT;
+}
+
+static uint8_t *device_address(const struct coll_rank *c, const uint8_t *at)
+{
+	return (uint8_t *)(uintptr_t)(c->device.address + (uint64_t)(at - c->private));
+}
+
+static rcclx_result call_on_device(
+	struct coll_rank *c, const struct coll_case *w, const struct prepared *p)
+{
+	struct prepared there = *p;
+	rcclx_result r = RCCLX_OK;
+
+	c->device.write(c->device.address, c->private, 2 * c->bytes);
+	there.out = device_address(c, p->out);
+	if (w->memory != COLL_DEVICE_OUT || p->in_place)
+		there.in = device_address(c, p->in);
+	r = do_call(c, w, &there);
+	if (there.in == p->in)
+		c->device.read(c->private + c->bytes, c->device.address + c->bytes, c->bytes);
+	else
+		c->device.read(c->private, c->device.address, 2 * c->bytes);
+	return r;
+}
+
 int coll_try(struct coll_rank *c, const struct coll_case *what, rcclx_result *result_p)
 {
 	struct prepared p;
@@ -491,7 +523,7 @@ int coll_try(struct coll_rank *c, const struct coll_case *what, rcclx_result *re
 		(p.n_in + what->misalign) * p.size + 2 * GUARD_BYTES <= c->bytes &&
 			(p.n_out + what->misalign) * p.size + 2 * GUARD_BYTES <= c->bytes,
 		"the test's buffers are too small");
-	*result_p = do_call(c, what, &p);
+	*result_p = is_on_device(c, what) ? call_on_device(c, what, &p) : do_call(c, what, &p);
 	if (*result_p == RCCLX_OK)
 		return compare(c, what, &p);
 	return *result_p == RCCLX_ERR_MISMATCH ? check_untouched(c, what, &p) : 0;

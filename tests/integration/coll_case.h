@@ -13,7 +13,24 @@ enum coll_mode {
 	COLL_MODE_N
 };
 
-enum coll_memory { COLL_PRIVATE, COLL_REGISTERED, COLL_MIXED, COLL_MEMORY_N };
+enum coll_memory {
+	COLL_PRIVATE,
+	COLL_REGISTERED,
+	COLL_MIXED,
+	COLL_MEMORY_N,
+	/* Where the test has given the rank device memory. */
+	COLL_DEVICE = COLL_MEMORY_N,
+	COLL_DEVICE_OUT,  /* what is sent lies in host memory */
+	COLL_DEVICE_SOME, /* even ranks only, the others have private memory */
+	COLL_DEVICE_END
+};
+
+/* Device memory of at least 2 * bytes, and how to reach it. */
+struct coll_device {
+	uint64_t address; /* 0: none */
+	void (*write)(uint64_t to, const void *from, uint64_t bytes);
+	void (*read)(void *to, uint64_t from, uint64_t bytes);
+};
 
 struct coll_case {
 	uint8_t coll; /* enum rx_coll */
@@ -44,6 +61,7 @@ struct coll_rank {
 	uint64_t bytes;
 	uint8_t *registered;
 	uint8_t *private;
+	struct coll_device device;
 	uint8_t *inputs[WORLD_MAX]; /* what each rank has, made anew for each case */
 	uint64_t scalars[WORLD_MAX];
 };

@@ -167,6 +167,56 @@ static struct rx_topology_object objects[] = {
 	},
 };
 
+static struct rx_gpu_piece pieces[] = {
+	{
+		.start = 0x7f0000000000,
+		.bytes = 0x200000,
+		.id = 801,
+		.uuid = {instance, 16},
+		.kind = 1,
+		.handle = {instance, 5},
+	},
+	{
+		.start = 0x7f0000200000,
+		.bytes = 0x200001,
+		.id = 802,
+		.uuid = {instance, 16},
+		.kind = 2,
+	},
+};
+
+static struct rx_device_info devices[] = {
+	{
+		.index = 5,
+		.name = "Some GPU",
+		.arch = "gfx942",
+		.pci = "0000:c1:00.0",
+		.uuid = {instance, 16},
+		.memory_bytes = 0x3000000000,
+		.n_units = 304,
+		.peers = 0xff,
+		.state = "failed",
+		.error = "it fell off",
+		.n_launches = 901,
+		.n_imports = 902,
+		.n_proofs = 903,
+		.mapped_bytes = 0x900000004,
+		.n_maps = 905,
+		.n_quarantined = 906,
+		.copied = "constant 2",
+	},
+	{
+		.index = 6,
+		.name = "",
+		.arch = "",
+		.pci = "",
+		.uuid = {instance, 16},
+		.state = "",
+		.error = "",
+		.copied = "",
+	},
+};
+
 const struct msg_sample msg_samples[] = {
 	{
 		.msg =
@@ -216,14 +266,15 @@ const struct msg_sample msg_samples[] = {
 					.precision_sample_every = 1024,
 					.precision_budget_ppm = 20000,
 					.precision_min_bytes = 0x700000001,
-					.link_rate = 2000000000},
+					.link_rate = 2000000000,
+					.gpu = true},
 			},
 		.golden = "0a80010b30557a9fc4e90e33587da2c7ec11365b80a5caef14395e83a8cdf2173c6186"
 			  "abd0f51a3f6489aed3f81d42678cb1d6fb20456a8fb4d9fe23486d92b7dc01264b7095"
 			  "badf04294e7398bde2072c51769bc0e50a2f54799ec3e80d32577ca1c6eb10355a7fa4"
 			  "c9ee13385d82a7ccf1163b6085aacff4193e6388add2f71c41661040183f2081d88ee1"
 			  "6f2882e497d012320874702067726f75703a03a0a1a2401348800850a09c0158818080"
-			  "80706080a8d6b907",
+			  "80706080a8d6b9076801",
 	},
 	{
 		.msg =
@@ -526,6 +577,58 @@ const struct msg_sample msg_samples[] = {
 			},
 		.golden = "0801100218032004280530063a1c0a046e756d6110bd051a08302d332c382d313120be"
 			  "052883808080703a070a026c3310c0054001",
+	},
+	{
+		.msg =
+			{
+				.type = RX_MSG_GPU_REGISTER,
+				.serial = 1041,
+				.gpu_register = {.pieces = pieces,
+					.n_pieces = RX_ARRAY_SIZE(pieces),
+					.sample_offset = 803,
+					.sample_bytes = 804,
+					.sample_seed = 0x800000005,
+					.rows = {instance, 7}},
+			},
+		.golden = "0a2b088080808080e01f108080800118a1062210a0a1a2a3a4a5a6a7a8a9aaabacadae"
+			  "af28013205a0a1a2a3a40a24088080808180e01f108180800118a2062210a0a1a2a3a4"
+			  "a5a6a7a8a9aaabacadaeaf280210a30618a406208580808080012a07a0a1a2a3a4a5a6",
+	},
+	{
+		.msg =
+			{
+				.type = RX_MSG_GPU_REPLY,
+				.serial = 1042,
+				.gpu_reply = {.handle = 0x11181, .why = 3},
+			},
+		.golden = "0881a3041003",
+	},
+	{
+		.msg =
+			{
+				.type = RX_MSG_ADMIN_DEVICES,
+				.serial = 1043,
+				.admin_list = {.after = 19},
+			},
+		.golden = "0813",
+	},
+	{
+		.msg =
+			{
+				.type = RX_MSG_ADMIN_DEVICES_REPLY,
+				.serial = 1044,
+				.admin_devices_reply = {.state = "ready",
+					.backend = "hip",
+					.reason = "none",
+					.devices = devices,
+					.n_devices = RX_ARRAY_SIZE(devices),
+					.more = true},
+			},
+		.golden = "0a05726561647912036869701a046e6f6e65227a08051208536f6d65204750551a0667"
+			  "6678393432220c303030303a63313a30302e302a10a0a1a2a3a4a5a6a7a8a9aaabacad"
+			  "aeaf3080808080800638b00240ff014a066661696c6564520b69742066656c6c206f66"
+			  "665885076086076887077084808080900178890780018a078a010a636f6e7374616e74"
+			  "2032221408062a10a0a1a2a3a4a5a6a7a8a9aaabacadaeaf2801",
 	},
 };
 

@@ -175,6 +175,7 @@ static void test_rx_fabric_ctl(void **state)
 	PIN(struct rx_fabric_ctl, mem_generation, 32, 8);
 	PIN(struct rx_fabric_ctl, abort_sig, 40, 32);
 	PIN(struct rx_fabric_ctl, one_user, 72, 4);
+	PIN(struct rx_fabric_ctl, gpu, 76, 4);
 	PIN(struct rx_fabric_ctl, status, 128, 256);
 	PIN(struct rx_fabric_ctl, pid, 384, 256);
 	PIN(struct rx_fabric_ctl, session, 640, 512);
@@ -212,7 +213,8 @@ static void test_enums(void **state)
 	assert_int_equal(RX_ABORT_DEADLINE, 4);
 	assert_int_equal(RX_ABORT_SHUTDOWN, 5);
 	assert_int_equal(RX_ABORT_ERROR, 6);
-	assert_int_equal(RX_ABORT_N, 7);
+	assert_int_equal(RX_ABORT_DEVICE, 7);
+	assert_int_equal(RX_ABORT_N, 8);
 }
 
 static void test_results(void **state)

@@ -342,6 +342,58 @@ static void admin_tuning(void **state)
 	expect_refused(&msg, "source");
 }
 
+static void gpu_register(void **state)
+{
+	const struct rx_gpu_piece good = sample(RX_MSG_GPU_REGISTER).gpu_register.pieces[0];
+	struct rx_gpu_piece piece = good;
+	struct rx_msg msg = sample(RX_MSG_GPU_REGISTER);
+
+	(void)state;
+	msg.gpu_register.pieces = &piece;
+	msg.gpu_register.n_pieces = 1;
+	assert_null(rx_check_msg(&msg));
+	piece.bytes = 0;
+	assert_non_null(rx_check_msg(&msg));
+	piece = good;
+	piece.uuid.len = 15;
+	assert_non_null(rx_check_msg(&msg));
+	piece = good;
+	piece.handle.len = RX_GPU_HANDLE_MAX + 1;
+	assert_non_null(rx_check_msg(&msg));
+	piece = good;
+	msg.gpu_register.n_pieces = 0;
+	assert_non_null(rx_check_msg(&msg));
+	msg.gpu_register.n_pieces = RX_GPU_PIECES_MAX + 1;
+	assert_non_null(rx_check_msg(&msg));
+	msg.gpu_register.n_pieces = 1;
+	msg.gpu_register.rows.len = RX_GPU_ROWS_MAX + 1;
+	assert_non_null(rx_check_msg(&msg));
+}
+
+static void admin_devices(void **state)
+{
+	const struct rx_device_info good =
+		sample(RX_MSG_ADMIN_DEVICES_REPLY).admin_devices_reply.devices[0];
+	struct rx_device_info device = good;
+	struct rx_msg msg = sample(RX_MSG_ADMIN_DEVICES_REPLY);
+
+	(void)state;
+	msg.admin_devices_reply.devices = &device;
+	msg.admin_devices_reply.n_devices = 1;
+	assert_null(rx_check_msg(&msg));
+	device.index = RX_GPU_DEVICES_MAX;
+	assert_non_null(rx_check_msg(&msg));
+	device = good;
+	device.uuid.len = 0;
+	assert_non_null(rx_check_msg(&msg));
+	device = good;
+	device.error = "a\nb";
+	assert_non_null(rx_check_msg(&msg));
+	device = good;
+	msg.admin_devices_reply.reason = "\x1b[2J";
+	assert_non_null(rx_check_msg(&msg));
+}
+
 static void admin_topology(void **state)
 {
 	const struct rx_topology_object good =
@@ -378,6 +430,8 @@ int main(void)
 		cmocka_unit_test(admin_comms),
 		cmocka_unit_test(admin_tuning),
 		cmocka_unit_test(admin_topology),
+		cmocka_unit_test(gpu_register),
+		cmocka_unit_test(admin_devices),
 	};
 
 	(void)alarm(TEST_LIMIT_S);
