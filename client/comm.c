@@ -24,7 +24,10 @@ enum { READY_FD_CTL, READY_FD_ARENA };
 
 /* How much later than the daemon this side gives up, so that the daemon's account arrives. */
 #define FORM_MARGIN_NS (2 * RX_NS_PER_SEC)
-/* The daemon's own limit is not known here, only the highest that it can be set to. */
+/*
+ * The daemon's own limit is not known here, only the highest that it can be set to. A daemon that
+ * does not answer at all is found out earlier.
+ */
 #define FORM_MAX_NS (86400 * RX_NS_PER_SEC)
 #define LEAVE_NS    (1 * RX_NS_PER_SEC)
 
@@ -120,7 +123,7 @@ static rcclx_result join(struct rcclx_comm *comm, const struct rcclx_unique_id *
 				.gpu = gpu_is_there(),
 			},
 	};
-	struct conn_wait wait = {.deadline_ns = rx_deadline_ns(timeout_ns)};
+	struct conn_wait wait = {.deadline_ns = rx_deadline_ns(timeout_ns), .patient = true};
 
 	if (!rx_add_u64(wait.deadline_ns, FORM_MARGIN_NS, &wait.deadline_ns))
 		wait.deadline_ns = RX_FOREVER;

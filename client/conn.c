@@ -26,6 +26,9 @@
 #define WAIT_NS       (100 * RX_NS_PER_MS)
 #define REQUEST_BYTES 8192u /* the largest is GpuRegister */
 
+/* While an answer takes long by right: how often to ask whether the daemon lives. */
+#define PROBE_EVERY_NS (2 * RX_NS_PER_SEC)
+
 /* One per connection: too large for stacks. */
 struct conn_buffer {
 	struct rx_frame frame;
@@ -36,6 +39,7 @@ struct call {
 	struct rx_list link;
 	uint32_t serial;
 	bool done;
+	bool no_fds; /* the reply came without its descriptors */
 	struct conn_reply *reply;
 };
 
@@ -255,7 +259,7 @@ static void remember(struct conn *conn, const struct rx_msg_error *error)
 	(void)snprintf(conn->said, sizeof(conn->said), "%s", error->text);
 }
 
-/* Call with the lock held. */
+/* Call with the lock held. NULL in @fds: they are lost. */
 static void dispatch(struct conn *conn, const struct rx_msg *msg, struct rx_fdset *fds)
 {
 	struct call *call = find_call(conn, msg->serial);
@@ -264,12 +268,16 @@ static void dispatch(struct conn *conn, const struct rx_msg *msg, struct rx_fdse
 		if (msg->serial == 0 && msg->type == RX_MSG_ERROR)
 			remember(conn, &msg->error);
 		undo(conn, msg);
-		rx_fdset_close(fds);
+		if (fds)
+			rx_fdset_close(fds);
 		return;
 	}
 	keep(call->reply, msg);
-	call->reply->fds = *fds;
-	*fds = RX_FDSET_INIT;
+	call->no_fds = !fds;
+	if (fds) {
+		call->reply->fds = *fds;
+		*fds = RX_FDSET_INIT;
+	}
 	call->done = true;
 	(void)pthread_cond_broadcast(&conn->changed);
 }
@@ -302,7 +310,7 @@ static void read_one(struct conn *conn, uint64_t deadline_ns)
 	r = rx_frame_recv(conn->fd, &conn->buffer->frame, &why);
 	if (r == RX_FRAME_E_AGAIN)
 		return;
-	if (r == RX_FRAME_OK) {
+	if (r == RX_FRAME_OK || r == RX_FRAME_E_NO_FDS) {
 		why = decode(conn->buffer, &msg);
 		if (why)
 			rx_fdset_close(&conn->buffer->frame.fds);
@@ -315,7 +323,7 @@ static void read_one(struct conn *conn, uint64_t deadline_ns)
 	if (why)
 		set_lost(conn, why);
 	else
-		dispatch(conn, &msg, &conn->buffer->frame.fds);
+		dispatch(conn, &msg, r == RX_FRAME_OK ? &conn->buffer->frame.fds : NULL);
 	(void)pthread_mutex_unlock(&conn->lock);
 }
 
@@ -342,6 +350,41 @@ static rcclx_result no_answer(const struct rx_msg *request)
 		info ? info->name : "a request");
 }
 
+/* A question on the side, see conn_wait.patient. */
+struct probe {
+	struct call call;
+	struct conn_reply reply;
+	bool asked;        /* and not answered */
+	uint64_t since_ns; /* when it was to be asked, or the last answer came */
+};
+
+/* Call with the lock held. */
+static void probe_end(struct probe *probe)
+{
+	if (probe->asked)
+		rx_list_unlink(&probe->call.link);
+	probe->asked = false;
+}
+
+/* Call with the lock held. False: the daemon has not answered for too long. */
+static bool probe_daemon(struct conn *conn, struct probe *probe)
+{
+	const struct rx_msg ping = {.type = RX_MSG_PING};
+	uint64_t now = rx_now_ns();
+
+	if (probe->asked && probe->call.done) {
+		probe_end(probe);
+		probe->since_ns = now;
+	}
+	if (!probe->asked && now - probe->since_ns >= PROBE_EVERY_NS) {
+		probe->call = (struct call){.serial = next_serial(conn), .reply = &probe->reply};
+		probe->asked = send_msg(conn, &ping, probe->call.serial, -1, 0) == RX_FRAME_OK;
+		if (probe->asked)
+			rx_list_push(&conn->calls, &probe->call.link);
+	}
+	return now - probe->since_ns < PROBE_EVERY_NS + CONN_TIMEOUT_NS;
+}
+
 static bool cancelled(const struct conn_wait *wait)
 {
 	return wait->cancel && atomic_load_explicit(wait->cancel, memory_order_acquire) != 0;
@@ -351,6 +394,7 @@ static bool cancelled(const struct conn_wait *wait)
 static rcclx_result wait_done(struct conn *conn, const struct call *call,
 	const struct rx_msg *request, const struct conn_wait *wait)
 {
+	struct probe probe = {.asked = false, .since_ns = rx_now_ns()};
 	bool leader = false;
 	rcclx_result r = RCCLX_OK;
 
@@ -359,7 +403,8 @@ static rcclx_result wait_done(struct conn *conn, const struct call *call,
 			r = conn_lost_error(conn);
 		else if (cancelled(wait))
 			r = err_set(RCCLX_ERR_ABORTED, "aborted by this process");
-		else if (rx_now_ns() >= wait->deadline_ns)
+		else if (rx_now_ns() >= wait->deadline_ns ||
+			 (wait->patient && !probe_daemon(conn, &probe)))
 			r = no_answer(request);
 		if (r != RCCLX_OK)
 			break;
@@ -373,11 +418,23 @@ static rcclx_result wait_done(struct conn *conn, const struct call *call,
 		read_one(conn, wait->deadline_ns);
 		(void)pthread_mutex_lock(&conn->lock);
 	}
+	probe_end(&probe);
 	if (leader) {
 		conn->reading = false;
 		(void)pthread_cond_broadcast(&conn->changed);
 	}
 	return r;
+}
+
+/* The reply is of no use: give back what it gives. */
+static rcclx_result no_descriptors(
+	struct conn *conn, const struct rx_msg *request, const struct rx_msg *answer)
+{
+	undo(conn, answer);
+	return err_set(RCCLX_ERR_NO_MEMORY,
+		"this process had no file descriptors free for the daemon's answer (to %s): close "
+		"some, or raise the limit of open files (ulimit -n)",
+		rx_msg_info(request->type)->name);
 }
 
 /* A reply came: is it the one that was meant? */
@@ -441,6 +498,8 @@ rcclx_result conn_call_fds(struct conn *conn, const struct rx_msg *request, cons
 		r = wait_done(conn, &call, request, wait);
 	rx_list_unlink(&call.link);
 	(void)pthread_mutex_unlock(&conn->lock);
+	if (r == RCCLX_OK && call.no_fds)
+		return no_descriptors(conn, request, &reply_p->msg);
 	if (r == RCCLX_OK)
 		return check_reply(conn, request, expect, reply_p);
 	rx_fdset_close(&reply_p->fds);

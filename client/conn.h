@@ -38,6 +38,8 @@ struct conn {
 struct conn_wait {
 	uint64_t deadline_ns;           /* CLOCK_MONOTONIC; RX_FOREVER: no limit */
 	const _Atomic uint32_t *cancel; /* give up within 100 ms once it is not 0; NULL: never */
+	bool patient; /* others may keep the answer back, but not the daemon: it is asked meanwhile
+			 whether it lives, and has CONN_TIMEOUT_NS to say so */
 };
 
 /* A reply. Pointers in msg lead into text and data. */
@@ -63,7 +65,8 @@ void conn_close(struct conn *conn);
  *
  * Return: RCCLX_OK; the daemon's error; RCCLX_ERR_TIMEOUT, RCCLX_ERR_ABORTED (cancelled),
  *         RCCLX_ERR_DAEMON_LOST: the reply may still come and is then undone (what it gives is
- *         given back).
+ *         given back);
+ *         RCCLX_ERR_NO_MEMORY: it came without its descriptors, and is undone.
  */
 rcclx_result conn_call(struct conn *conn, const struct rx_msg *request, int fd,
 	enum rx_msg_type expect, const struct conn_wait *wait, struct conn_reply *reply_p);

@@ -248,7 +248,8 @@ struct rcclx_comm_config {
  * between rcclx_group_start() and rcclx_group_end(), which then waits and fills in @comm_p.
  *
  * Thread safety: any thread.
- * Return: RCCLX_OK; RCCLX_ERR_TIMEOUT ranks are missing (the text names them);
+ * Return: RCCLX_OK; RCCLX_ERR_TIMEOUT ranks are missing (the text names them), or the
+ *         daemon does not answer;
  *         RCCLX_ERR_INVALID wrong rank, size or id, or the rank is taken; RCCLX_ERR_PEER_LOST a
  *         rank died meanwhile; RCCLX_ERR_LIMIT; RCCLX_ERR_NO_MEMORY; RCCLX_ERR_DAEMON_LOST.
  * Since: 0.1

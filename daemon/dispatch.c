@@ -79,6 +79,7 @@ bool dispatch_one(struct peer *peer)
 	case RX_FRAME_E_AGAIN:
 		return false;
 	case RX_FRAME_E_VIOLATION:
+	case RX_FRAME_E_NO_FDS:
 		peer_violation(peer, why);
 		return false;
 	case RX_FRAME_E_CLOSED:

@@ -74,6 +74,17 @@ static int recv_error(int error)
 	}
 }
 
+/* Of a frame whose descriptors did not all come. */
+static int check_truncated(const struct rx_frame *frame, size_t bytes, const char **why_p)
+{
+	uint16_t n_sent = frame->header.n_fds;
+	bool good = bytes >= sizeof(frame->header) && n_sent > frame->fds.n_fds &&
+		    rx_frame_check(&frame->header, bytes, n_sent, why_p) == RX_FRAME_OK;
+
+	*why_p = "descriptors did not fit (too many sent, or none free here)";
+	return good ? RX_FRAME_E_NO_FDS : RX_FRAME_E_VIOLATION;
+}
+
 int rx_frame_recv(int sock, struct rx_frame *frame, const char **why_p)
 {
 	union {
@@ -100,10 +111,10 @@ int rx_frame_recv(int sock, struct rx_frame *frame, const char **why_p)
 	too_many = collect_fds(&msg, &frame->fds);
 	if (n == 0 && frame->fds.n_fds == 0)
 		return RX_FRAME_E_CLOSED;
-	if (msg.msg_flags & MSG_CTRUNC)
-		*why_p = "descriptors did not fit (too many sent, or none free here)";
-	else if (msg.msg_flags & MSG_TRUNC)
+	if (msg.msg_flags & MSG_TRUNC)
 		*why_p = "packet larger than a frame";
+	else if (msg.msg_flags & MSG_CTRUNC)
+		r = check_truncated(frame, (size_t)n, why_p);
 	else if (too_many)
 		*why_p = "more descriptors than a frame may have";
 	else

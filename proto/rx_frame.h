@@ -15,6 +15,7 @@ enum {
 	RX_FRAME_E_AGAIN = 1,     /* nothing there; or no room to send */
 	RX_FRAME_E_CLOSED = 2,    /* the peer is gone */
 	RX_FRAME_E_VIOLATION = 3, /* the peer broke the protocol */
+	RX_FRAME_E_NO_FDS = 4,    /* a good frame, but this process had no numbers for its fds */
 };
 
 struct rx_frame {
@@ -33,8 +34,9 @@ RX_WARN_UNUSED int rx_frame_check(
 
 /**
  * rx_frame_recv() - receive one frame
- * @frame: filled on RX_FRAME_OK; its fds are then the caller's, to be ended with rx_fdset_close()
- * @why_p: receives a static sentence on RX_FRAME_E_VIOLATION
+ * @frame: filled on RX_FRAME_OK; its fds are then the caller's, to be ended with rx_fdset_close();
+ *         filled but for the fds, which are lost, on RX_FRAME_E_NO_FDS
+ * @why_p: receives a static sentence on RX_FRAME_E_VIOLATION, RX_FRAME_E_NO_FDS
  *
  * Descriptors are close-on-exec, and closed on every path but RX_FRAME_OK.
  * Return: RX_FRAME_*, or -errno.

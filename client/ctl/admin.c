@@ -161,7 +161,7 @@ static enum ctl_exit explain_frame(int r, const char *why)
 {
 	if (r == RX_FRAME_E_CLOSED)
 		return complain("the daemon closed the connection");
-	if (r == RX_FRAME_E_VIOLATION)
+	if (r == RX_FRAME_E_VIOLATION || r == RX_FRAME_E_NO_FDS)
 		fprintf(stderr, "rcclxctl: the daemon's answer is not understood: %s\n", why);
 	else
 		fprintf(stderr, "rcclxctl: admin socket: %s\n", strerror(-r));

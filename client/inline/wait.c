@@ -22,6 +22,26 @@
 #define STALL_AGAIN_NS RX_NS_PER_SEC
 #define YIELD_NS       (100ull * 1000)
 
+/*
+ * With ranks that outnumber cores. The clock is read each time: where other programs want the core,
+ * too, a yield lets all of them have a turn, and some of them in a row would take a second.
+ */
+static bool yield(
+	const struct wait_ctx *ctx, enum rx_wait_what what, uint32_t peer, uint32_t target)
+{
+	const struct rcclx_comm *comm = ctx->comm;
+	uint64_t until = rx_deadline_ns(YIELD_NS);
+
+	do {
+		(void)sched_yield();
+		if (rx_fabric_reached(&comm->fabric, what, peer, target))
+			return true;
+		if (atomic_load_explicit(&comm->fabric.ctl->abort, memory_order_relaxed))
+			return false;
+	} while (rx_now_ns() < until);
+	return false;
+}
+
 /* True once @peer is there; false after the time for spinning, or when something is wrong. */
 static bool spin(const struct wait_ctx *ctx, enum rx_wait_what what, uint32_t peer, uint32_t target)
 {
@@ -34,16 +54,13 @@ static bool spin(const struct wait_ctx *ctx, enum rx_wait_what what, uint32_t pe
 		for (uint32_t i = 0; i < SPINS_PER_LOOK; i++) {
 			if (rx_fabric_reached(&comm->fabric, what, peer, target))
 				return true;
-			if (comm->yield)
-				sched_yield();
-			else
-				rx_cpu_relax();
+			rx_cpu_relax();
 		}
 		if (atomic_load_explicit(&comm->fabric.ctl->abort, memory_order_relaxed))
 			return false;
 		now = rx_now_ns();
 		if (until == 0)
-			until = now + (comm->yield ? YIELD_NS : comm->spin_ns);
+			until = now + comm->spin_ns;
 	} while (now < until);
 	return false;
 }
@@ -112,7 +129,7 @@ rcclx_result wait_peer(
 {
 	if (rx_fabric_reached(&ctx->comm->fabric, what, peer, target))
 		return RCCLX_OK;
-	if (spin(ctx, what, peer, target))
+	if (ctx->comm->yield ? yield(ctx, what, peer, target) : spin(ctx, what, peer, target))
 		return RCCLX_OK;
 	return wait_asleep(ctx, what, peer, target);
 }

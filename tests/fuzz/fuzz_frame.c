@@ -94,7 +94,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	else if (r == RX_FRAME_E_CLOSED)
 		require(size == 1 && n_fds == 0);
 	else
-		require(r == RX_FRAME_E_VIOLATION && why != NULL);
+		require((r == RX_FRAME_E_VIOLATION || r == RX_FRAME_E_NO_FDS) && why != NULL);
 	if (r == RX_FRAME_OK)
 		rx_fdset_close(&frame.fds);
 	require(lowest_free() == lowest);

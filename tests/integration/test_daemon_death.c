@@ -247,6 +247,65 @@ static void test_stopped_daemon(void **state)
 	node_stop(node);
 }
 
+/* Forming takes as long as the ranks do, but a daemon that is stopped is found out. */
+static int rank_form_stopped(struct rank_ctx *ctx)
+{
+	struct rcclx_client *client = NULL;
+	struct rcclx_comm *comm = NULL;
+	struct rcclx_unique_id id;
+	uint64_t start = 0;
+
+	RANK_DO(rank_connect(ctx, &client));
+	RANK_OK(ctx, rcclx_unique_id_create(client, &id));
+	flag_set(ctx->shared, 0, 1);
+	RANK_CHECK(ctx, flag_wait(ctx->shared, 1, 1, 5000), "the daemon is not stopped");
+	start = test_now_ms();
+	RANK_RESULT(ctx, rcclx_comm_create(client, &id, 1, 0, NULL, &comm), RCCLX_ERR_TIMEOUT);
+	RANK_TEXT(ctx, "has not answered");
+	RANK_TEXT(ctx, "CommJoin");
+	RANK_CHECK(ctx, test_now_ms() - start >= 9000, "too early");
+	RANK_WITHIN(ctx, start, 14000);
+	flag_set(ctx->shared, 0, 2);
+	RANK_CHECK(ctx, flag_wait(ctx->shared, 1, 2, 5000), "the daemon is not running");
+	/* What it answers now is undone. */
+	RANK_OK(ctx, rcclx_unique_id_create(client, &id));
+	RANK_OK(ctx, rcclx_comm_create(client, &id, 1, 0, NULL, &comm));
+	return rank_leave(ctx, comm, client);
+}
+
+/* Longer than a daemon may be silent. */
+static int rank_form_slowly(struct rank_ctx *ctx)
+{
+	struct rcclx_client *client = NULL;
+	struct rcclx_comm *comm = NULL;
+
+	RANK_DO(rank_connect(ctx, &client));
+	if (ctx->rank == 1)
+		test_sleep_ms(13000);
+	RANK_DO(rank_comm(ctx, client, 0, &comm));
+	return rank_leave(ctx, comm, client);
+}
+
+static void test_stopped_while_forming(void **state)
+{
+	struct node *node = node_start(NULL);
+	struct node *other = node_start(NULL);
+	struct world *slow = world_start(other, 2, rank_form_slowly, NULL);
+	struct world *world = world_start(node, 1, rank_form_stopped, NULL);
+
+	(void)state;
+	assert_true(flag_wait(world->shared, 0, 1, 5000));
+	assert_int_equal(kill(node->pid, SIGSTOP), 0);
+	flag_set(world->shared, 1, 1);
+	assert_true(flag_wait(world->shared, 0, 2, 20000));
+	assert_int_equal(kill(node->pid, SIGCONT), 0);
+	flag_set(world->shared, 1, 2);
+	world_join(world);
+	world_join(slow);
+	node_stop(node);
+	node_stop(other);
+}
+
 /* SIGTERM while clients are there: they are told as well, and the daemon ends well. */
 static void test_sigterm(void **state)
 {
@@ -281,6 +340,7 @@ int main(void)
 		HARNESS_TEST(test_in_unique_id),
 		HARNESS_TEST(test_no_daemon),
 		HARNESS_TEST(test_stopped_daemon),
+		HARNESS_TEST(test_stopped_while_forming),
 		HARNESS_TEST(test_sigterm),
 	};
 

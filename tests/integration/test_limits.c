@@ -27,6 +27,63 @@ static int be_used(struct rank_ctx *ctx, struct rcclx_client *client)
 	return 0;
 }
 
+/* ---- no descriptors left in the client ---- */
+
+#define FEW_FDS 64u
+
+/* Take all that the limit allows. */
+static uint32_t take_fds(int fds[FEW_FDS])
+{
+	struct rlimit limit = {FEW_FDS, FEW_FDS};
+	uint32_t n = 0;
+
+	if (setrlimit(RLIMIT_NOFILE, &limit) < 0)
+		return 0;
+	while (n < FEW_FDS && (fds[n] = open("/dev/null", O_RDONLY | O_CLOEXEC)) >= 0)
+		n++;
+	return n;
+}
+
+static int rank_without_fds(struct rank_ctx *ctx)
+{
+	struct rcclx_client *client = NULL;
+	struct rcclx_comm *comm = NULL;
+	struct rcclx_unique_id id = {0};
+	void *memory = NULL;
+	int fds[FEW_FDS];
+	uint32_t n = 0;
+
+	RANK_DO(rank_connect(ctx, &client));
+	RANK_OK(ctx, rcclx_unique_id_create(client, &id));
+	n = take_fds(fds);
+	RANK_CHECK(ctx, n > 0, "no descriptors were free before");
+	/* Two come with a communicator, of which one could be had; one with memory. */
+	(void)close(fds[--n]);
+	RANK_RESULT(ctx, rcclx_comm_create(client, &id, 1, 0, NULL, &comm), RCCLX_ERR_NO_MEMORY);
+	RANK_TEXT(ctx, "file descriptors");
+	RANK_CHECK(ctx, comm == NULL, "a communicator of a failed call");
+	fds[n++] = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	RANK_CHECK(ctx, fds[n - 1] >= 0, "the one that came was kept");
+	RANK_RESULT(ctx, rcclx_mem_alloc(client, 4096, &memory), RCCLX_ERR_NO_MEMORY);
+	RANK_TEXT(ctx, "file descriptors");
+	while (n > 0)
+		(void)close(fds[--n]);
+	/* The session is good, and the daemon, which allows one of each, has taken both back. */
+	RANK_DO(be_used(ctx, client));
+	return rank_leave(ctx, NULL, client);
+}
+
+static void test_client_without_fds(void **state)
+{
+	static const struct node_options one_each = {
+		.config = "limits = { comms_per_uid = 1; regions_per_uid = 1; };\n"};
+	struct node *node = node_start(&one_each);
+
+	(void)state;
+	world_run(node, 1, rank_without_fds, NULL);
+	node_stop(node);
+}
+
 /* ---- limits per user, from the configuration ---- */
 
 #define SESSION_LIMIT 4u
@@ -436,6 +493,7 @@ static void test_reload(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		HARNESS_TEST(test_client_without_fds),
 		HARNESS_TEST(test_limits_per_user),
 		HARNESS_TEST(test_others_go_on),
 		HARNESS_TEST(test_fd_limit_at_start),
