@@ -20,7 +20,7 @@
 #define DEFAULT_DIR       SYSCONFDIR "/rcclx/tuning.d"
 #define DEFAULT_FILE      DEFAULT_DIR "/50-measured.conf"
 #define LOCAL_FILE        "./rcclx-tuning.conf"
-#define JOB_SECONDS       10u
+#define JOB_SECONDS       12u
 #define SECONDS_MAX       86400u
 #define MAX_BYTES         (64ull << 20)
 #define MEMORY_PART       8u /* of the machine's: what a measurement may take, at most */
@@ -46,7 +46,8 @@ struct tune {
 	uint32_t n_jobs;
 	uint32_t job;
 	uint64_t start_ns;
-	uint64_t budget_ns; /* of one job */
+	uint64_t budget_ns; /* of one job, as planned */
+	uint64_t end_ns;    /* RX_FOREVER: nobody has said how long it may take */
 	char what[64];      /* the job, for the progress */
 	uint32_t shown_step;
 	uint32_t n_kept;
@@ -189,6 +190,8 @@ static void fill_defaults(struct tune *tune)
 			tune->n_jobs += options->colls[coll] && options->ranks[n];
 	if (options->seconds == 0)
 		options->seconds = (uint64_t)JOB_SECONDS * tune->n_jobs;
+	else
+		tune->end_ns = rx_deadline_ns(options->seconds * RX_NS_PER_SEC);
 	tune->budget_ns = options->seconds * RX_NS_PER_SEC / tune->n_jobs;
 }
 
@@ -228,7 +231,7 @@ static void on_progress(void *ctx, uint32_t step, double part, const char *thres
 
 static const char *describe_value(uint64_t value, char cell[PRINT_CELL])
 {
-	if (value >= INT64_MAX)
+	if (value >= UINT32_MAX)
 		(void)snprintf(cell, PRINT_CELL, "never");
 	else
 		(void)print_bytes(value, cell);
@@ -242,6 +245,11 @@ static void print_gain(const struct tune *tune, const struct tune_gain *gain)
 	if (!gain->measured)
 		return;
 	(void)describe_value(gain->old_value, old);
+	if (gain->no_time) {
+		printf("%s: %s stays %s, there was no time to measure it\n", tune->what,
+			explain_threshold_name(gain->threshold), old);
+		return;
+	}
 	if (gain->new_value == gain->old_value) {
 		printf("%s: %s stays %s\n", tune->what, explain_threshold_name(gain->threshold),
 			old);
@@ -269,16 +277,27 @@ static bool report_gain(
 	}
 	if (!gain->measured)
 		return true;
-	json = json_pack("{s:s, s:i, s:s, s:I, s:I, s:b, s:f, s:f, s:I, s:f, s:f}", "collective",
-		rx_coll_name(coll), "ranks", (int)n_ranks, "threshold",
-		explain_threshold_name(gain->threshold), "old", (json_int_t)gain->old_value, "new",
-		(json_int_t)gain->new_value, "kept", gain->kept, "ratio", gain->ratio, "noise",
-		gain->noise, "best_bytes", (json_int_t)gain->best_bytes, "best_old_us",
-		gain->best_old_us, "best_new_us", gain->best_new_us);
+	json = json_pack("{s:s, s:i, s:s, s:b, s:I, s:I, s:b, s:f, s:f, s:I, s:f, s:f}",
+		"collective", rx_coll_name(coll), "ranks", (int)n_ranks, "threshold",
+		explain_threshold_name(gain->threshold), "measured", !gain->no_time, "old",
+		(json_int_t)gain->old_value, "new", (json_int_t)gain->new_value, "kept", gain->kept,
+		"ratio", gain->ratio, "noise", gain->noise, "best_bytes",
+		(json_int_t)gain->best_bytes, "best_old_us", gain->best_old_us, "best_new_us",
+		gain->best_new_us);
 	return json_array_append_new(tune->report, json) == 0;
 }
 
 /* ---- jobs ---- */
+
+/* What is left, for each job that is left: some take more than their part. */
+static uint64_t job_budget_ns(const struct tune *tune)
+{
+	uint64_t now = rx_now_ns();
+
+	if (tune->end_ns == RX_FOREVER)
+		return tune->budget_ns;
+	return now >= tune->end_ns ? 1 : (tune->end_ns - now) / (tune->n_jobs - tune->job) + 1;
+}
 
 static uint64_t largest_message(uint32_t n_ranks)
 {
@@ -317,7 +336,8 @@ static enum ctl_exit run_job(struct tune *tune, uint32_t coll, uint32_t n_ranks)
 		.n_ranks = n_ranks,
 		.cores_shared = n_ranks > tune->thresholds.n_cores,
 		.max_bytes = largest_message(n_ranks),
-		.budget_ns = tune->budget_ns,
+		.budget_ns = job_budget_ns(tune),
+		.end_ns = tune->end_ns,
 		.entry = tune->result.table.entries[coll][tuning_class],
 		.progress = on_progress,
 		.ctx = tune,
@@ -406,6 +426,7 @@ static enum ctl_exit run(struct tune *tune)
 	enum ctl_exit status = CTL_EXIT_OK;
 	char time[PRINT_CELL];
 
+	tune->end_ns = RX_FOREVER;
 	fill_defaults(tune);
 	tune->result.table = tune->thresholds.table;
 	keep_old(tune);

@@ -89,9 +89,10 @@ static bool finish(FILE *out, bool sync)
 bool tune_file_case(
 	const char *path, uint32_t coll, uint32_t n_ranks, const struct rx_tuning_entry *entry)
 {
-	static const bool all[_EXPLAIN_THRESHOLD_N] = {false, true, true, true, true, true};
+	static const bool all[] = {false, true, true, true, true, true, true, true};
 	FILE *out = fopen(path, "we");
 
+	static_assert(RX_ARRAY_SIZE(all) == _EXPLAIN_THRESHOLD_N, "all but EXPLAIN_NONE");
 	if (out) {
 		fprintf(out, "%s = {\n", rx_coll_name(coll));
 		write_class(out, rx_tuning_class_max(rx_tuning_class(n_ranks)), entry, all);

@@ -132,7 +132,8 @@ static _Noreturn void become_perf(const struct tune_run *run, const struct tune_
 	err = open(errors, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
 	if (null < 0 || err < 0 || dup2(null, STDIN_FILENO) < 0 || dup2(out, STDOUT_FILENO) < 0 ||
 		dup2(err, STDERR_FILENO) < 0 || setenv("TMPDIR", run->dir, 1) ||
-		setenv("RCCLX_SINGLE_COPY", "off", 1) || prctl(PR_SET_PDEATHSIG, SIGTERM))
+		setenv("RCCLX_SINGLE_COPY", c->single_copy ? "on" : "off", 1) ||
+		prctl(PR_SET_PDEATHSIG, SIGTERM))
 		_exit(126);
 	(void)execl(run->perf, "rcclx-perf", rx_coll_name(c->coll), "--private", "--tuning-dir",
 		dir, "--ranks", ranks, "--memory", c->registered ? "registered" : "private",
@@ -142,9 +143,9 @@ static _Noreturn void become_perf(const struct tune_run *run, const struct tune_
 }
 
 /* All that it prints, until it ends its output. False: too late, too much, or interrupted. */
-static bool read_output(int fd, char *text, size_t cap)
+static bool read_output(int fd, uint64_t end_ns, char *text, size_t cap)
 {
-	uint64_t deadline_ns = rx_deadline_ns(RUN_NS);
+	uint64_t deadline_ns = rx_min_u64(rx_deadline_ns(RUN_NS), end_ns);
 	struct pollfd pfd = {.fd = fd, .events = POLLIN};
 	size_t n = 0;
 
@@ -256,7 +257,7 @@ static enum ctl_exit run_case(const struct tune_run *run, const struct tune_case
 		become_perf(run, c, ends[1]);
 	(void)close(ends[1]);
 	if (pid > 0) {
-		complete = read_output(ends[0], text, OUTPUT_MAX);
+		complete = read_output(ends[0], c->end_ns, text, OUTPUT_MAX);
 		status = end_child(pid, !complete);
 	}
 	(void)close(ends[0]);
@@ -265,6 +266,10 @@ static enum ctl_exit run_case(const struct tune_run *run, const struct tune_case
 	if (pid < 0) {
 		fprintf(stderr, "rcclxctl: tune: fork: %m\n");
 		return CTL_EXIT_FAILED;
+	}
+	if (!complete && rx_now_ns() >= c->end_ns) {
+		text[0] = '\0';
+		return CTL_EXIT_OK;
 	}
 	return complete && status == 0 ? CTL_EXIT_OK : explain_failure(run, status);
 }
@@ -284,7 +289,9 @@ enum ctl_exit tune_measure(
 	if (!tune_file_case(path, c->coll, c->n_ranks, &c->entry))
 		return CTL_EXIT_FAILED;
 	status = run_case(run, c, text);
-	if (status == CTL_EXIT_OK && !take_output(text, c, times_p)) {
+	if (status == CTL_EXIT_OK && !text[0] && rx_now_ns() >= c->end_ns)
+		times_p->n = 0;
+	else if (status == CTL_EXIT_OK && !take_output(text, c, times_p)) {
 		fprintf(stderr, "rcclxctl: tune: the output of %s is not understood\n", run->perf);
 		return CTL_EXIT_FAILED;
 	}

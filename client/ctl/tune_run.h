@@ -27,11 +27,13 @@ struct tune_case {
 	uint64_t max_bytes;
 	uint32_t factor;
 	uint32_t n_iterations;
+	bool single_copy; /* private memory: peers may read it where it is */
+	uint64_t end_ns;  /* when there is no more time, CLOCK_MONOTONIC */
 	struct rx_tuning_entry entry;
 };
 
 struct tune_times {
-	uint32_t n;
+	uint32_t n;                     /* 0: there was no time left */
 	uint64_t bytes[TUNE_SIZES_MAX]; /* as thresholds count them */
 	double us[TUNE_SIZES_MAX];      /* median of the calls */
 };

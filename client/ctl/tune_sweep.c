@@ -2,6 +2,7 @@
 #include "tune_sweep.h"
 
 #include "tune_file.h"
+#include "../../kernels/coll_plan.h"
 #include "../../shm/rx_clock.h"
 #include "../../shm/rx_fabric_abi.h"
 
@@ -19,6 +20,7 @@ struct samples {
 	uint32_t n_settings;
 	uint32_t n_sizes;
 	uint32_t n_rounds;
+	bool too_few; /* rounds, for lack of time */
 	uint64_t bytes[TUNE_SIZES_MAX];
 	double us[SETTINGS_MAX][TUNE_SIZES_MAX][ROUNDS_MAX];
 };
@@ -102,6 +104,10 @@ static enum ctl_exit take_turns(const struct turn *turn, struct tune_case *c,
 			status = tune_measure(turn->job->run, c, &times);
 			if (status != CTL_EXIT_OK)
 				return status;
+			if (times.n == 0) {
+				samples->too_few = samples->n_rounds < ROUNDS_MIN;
+				return CTL_EXIT_OK;
+			}
 			if (!take_times(samples, s, &times))
 				return CTL_EXIT_FAILED;
 		}
@@ -138,16 +144,18 @@ struct step {
 	uint64_t max_bytes;
 	uint32_t factor;
 	uint32_t n_iterations;
+	bool single_copy;
 	bool is_max; /* what is up to the threshold goes to the first setting; else: below it */
 	uint32_t n_settings;
 	uint64_t settings[SETTINGS_MAX];
 };
 
 static const struct step steps[TUNE_STEPS] = {
-	{EXPLAIN_FLAT_MAX, false, 128, RX_FLAT_BYTES, 2, 300, true, 2, {RX_FLAT_BYTES, 0}},
-	{EXPLAIN_DIRECT_MIN, true, 128, 1u << 20, 2, 100, false, 2, {INT64_MAX, 0}},
-	{EXPLAIN_CHUNK, false, 256u << 10, 4u << 20, 4, 20, false, 3, {16384, 32768, 65536}},
-	{EXPLAIN_STREAM_MIN, true, 1u << 20, 64u << 20, 4, 8, false, 2, {INT64_MAX, 0}},
+	{EXPLAIN_FLAT_MAX, false, 128, RX_FLAT_BYTES, 2, 300, false, true, 2, {RX_FLAT_BYTES, 0}},
+	{EXPLAIN_DIRECT_MIN, true, 128, 1u << 20, 2, 100, false, false, 2, {INT64_MAX, 0}},
+	{EXPLAIN_CHUNK, false, 256u << 10, 4u << 20, 4, 20, false, false, 3, {16384, 32768, 65536}},
+	{EXPLAIN_SINGLE_MIN, false, 4096, 4u << 20, 4, 50, true, false, 2, {UINT32_MAX, 0}},
+	{EXPLAIN_STREAM_MIN, true, 1u << 20, 64u << 20, 4, 8, false, false, 2, {INT64_MAX, 0}},
 };
 
 /* Without time for them the largest messages would take it all. */
@@ -263,10 +271,22 @@ static enum ctl_exit confirm(struct turn *turn, const struct step *step, struct 
 	status = take_turns(turn, c, settings, 2, budget_ns, &samples);
 	if (status != CTL_EXIT_OK)
 		return status;
+	gain->no_time = samples.too_few;
+	if (samples.too_few)
+		return CTL_EXIT_OK;
 	judge(step, &samples, step->threshold == EXPLAIN_CHUNK, gain);
 	if (gain->kept)
 		turn->job->entry = settings[1];
 	return CTL_EXIT_OK;
+}
+
+/* Some collectives are never served by single copy. */
+static bool may_be_single(uint32_t coll, uint32_t n_ranks)
+{
+	const struct rx_plan_query query = {
+		.coll = coll, .dtype = RX_INT8, .n_ranks = n_ranks, .count = 1u << 20};
+
+	return rx_plan_may_be_single(&query, rx_tuning_for(rx_tuning_default(), coll, n_ranks));
 }
 
 static enum ctl_exit run_step(struct tune_job *job, uint32_t index, struct tune_gain *gain)
@@ -277,6 +297,8 @@ static enum ctl_exit run_step(struct tune_job *job, uint32_t index, struct tune_
 	struct samples samples;
 	uint64_t budget_ns = job->budget_ns / TUNE_STEPS;
 	struct tune_case c = {
+		.end_ns = job->end_ns,
+		.single_copy = step.single_copy,
 		.coll = job->coll,
 		.n_ranks = job->n_ranks,
 		.registered = step.registered,
@@ -290,7 +312,8 @@ static enum ctl_exit run_step(struct tune_job *job, uint32_t index, struct tune_
 	*gain = (struct tune_gain){.threshold = step.threshold};
 	gain->old_value = explain_value(&job->entry, step.threshold);
 	gain->new_value = gain->old_value;
-	if (step.max_bytes < 2 * step.min_bytes)
+	if (step.max_bytes < 2 * step.min_bytes ||
+		(step.single_copy && !may_be_single(job->coll, job->n_ranks)))
 		return CTL_EXIT_OK;
 	for (uint32_t s = 0; s < step.n_settings; s++) {
 		settings[s] = job->entry;
@@ -300,6 +323,9 @@ static enum ctl_exit run_step(struct tune_job *job, uint32_t index, struct tune_
 	if (status != CTL_EXIT_OK)
 		return status;
 	gain->measured = true;
+	gain->no_time = samples.too_few;
+	if (samples.too_few)
+		return CTL_EXIT_OK;
 	gain->new_value = step.threshold == EXPLAIN_CHUNK
 				  ? best_setting(&step, &samples)
 				  : best_crossing(&step, &samples, gain->old_value);

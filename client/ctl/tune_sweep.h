@@ -15,6 +15,7 @@
 struct tune_gain {
 	enum explain_threshold threshold;
 	bool measured;
+	bool no_time; /* there was too little for it */
 	bool kept;
 	uint64_t old_value;
 	uint64_t new_value;
@@ -33,13 +34,14 @@ struct tune_job {
 	bool cores_shared;
 	uint64_t max_bytes;           /* largest message to try */
 	uint64_t budget_ns;           /* time to spend, about */
+	uint64_t end_ns;              /* not to be exceeded, CLOCK_MONOTONIC; RX_FOREVER: none */
 	struct rx_tuning_entry entry; /* in: the present one; out: the best */
 	/* Told of the progress: done steps, part of the step in [0, 1]. */
 	void (*progress)(void *ctx, uint32_t step, double part, const char *threshold);
 	void *ctx;
 };
 
-#define TUNE_STEPS 4u
+#define TUNE_STEPS 5u
 
 /** tune_job_run() - all steps; return as tune_measure() */
 RX_WARN_UNUSED enum ctl_exit tune_job_run(struct tune_job *job, struct tune_gain gains[TUNE_STEPS]);

@@ -17,14 +17,15 @@
 
 #include <sched.h>
 
-#define SPINS_PER_LOOK 64u
-#define STALL_FIRST_NS (250 * RX_NS_PER_MS)
-#define STALL_AGAIN_NS RX_NS_PER_SEC
-#define YIELD_NS       (100ull * 1000)
+#define SPINS_PER_LOOK  64u
+#define STALL_FIRST_NS  (250 * RX_NS_PER_MS)
+#define STALL_AGAIN_NS  RX_NS_PER_SEC
+#define YIELD_NS        (100ull * 1000)
+#define YIELDS_PER_LOOK 4u
 
 /*
- * With ranks that outnumber cores. The clock is read each time: where other programs want the core,
- * too, a yield lets all of them have a turn, and some of them in a row would take a second.
+ * With ranks that outnumber cores. The clock is read often: where other programs want the core,
+ * too, a yield lets all of them have a turn, and many of them in a row would take a second.
  */
 static bool yield(
 	const struct wait_ctx *ctx, enum rx_wait_what what, uint32_t peer, uint32_t target)
@@ -33,9 +34,11 @@ static bool yield(
 	uint64_t until = rx_deadline_ns(YIELD_NS);
 
 	do {
-		(void)sched_yield();
-		if (rx_fabric_reached(&comm->fabric, what, peer, target))
-			return true;
+		for (uint32_t i = 0; i < YIELDS_PER_LOOK; i++) {
+			(void)sched_yield();
+			if (rx_fabric_reached(&comm->fabric, what, peer, target))
+				return true;
+		}
 		if (atomic_load_explicit(&comm->fabric.ctl->abort, memory_order_relaxed))
 			return false;
 	} while (rx_now_ns() < until);

@@ -167,8 +167,16 @@ pid=
 unset RCCLX_SOCKET
 
 begin "tune"
+start=$(date +%s%N)
 run 0 "$ctl" tune --seconds 1 --collectives all_reduce --ranks 2 --out "$dir/tuning/50-measured.conf"
+took=$((($(date +%s%N) - start) / 1000000))
+[ "$took" -lt 3000 ] || fail "took $took ms instead of 1000"
 says out '^all_reduce, 2 ranks: '
+says out '^all_reduce, 2 ranks: .*no time to measure'
+! grep -q single_min "$dir/out" || fail "single copy does not serve all_reduce"
+run 0 "$ctl" tune --seconds 8 --collectives all_gather --ranks 2 --out "$dir/single.conf"
+says out '^all_gather, 2 ranks: single_min (was|stays) '
+! grep -q 'single_min.*no time' "$dir/out" || fail "8 seconds were too little"
 says out 'thresholds changed; written to '
 says err '^ *[0-9]+ %, about .* left: all_reduce, 2 ranks: '
 run 0 "$RCCLXD" --private --tuning-dir "$dir/tuning" --check-config
