@@ -378,7 +378,7 @@ static bool probe_daemon(struct conn *conn, struct probe *probe)
 	}
 	if (!probe->asked && now - probe->since_ns >= PROBE_EVERY_NS) {
 		probe->call = (struct call){.serial = next_serial(conn), .reply = &probe->reply};
-		probe->asked = send_msg(conn, &ping, probe->call.serial, -1, 0) == RX_FRAME_OK;
+		probe->asked = send_msg(conn, &ping, probe->call.serial, NULL, 0, 0) == RX_FRAME_OK;
 		if (probe->asked)
 			rx_list_push(&conn->calls, &probe->call.link);
 	}
