@@ -79,23 +79,61 @@ static unsigned int count_reports(const char *path)
 	return n;
 }
 
-/* Signals of the terminal are the command's, which has its own opinion of them. */
-static int await(pid_t child)
+static const int forwarded[] = {SIGTERM, SIGHUP, SIGUSR1, SIGUSR2};
+
+/* What is sent to this process is for the command. */
+static sigset_t signals_to_wait_for(void)
+{
+	sigset_t set;
+
+	(void)sigemptyset(&set);
+	(void)sigaddset(&set, SIGCHLD);
+	for (size_t i = 0; i < sizeof(forwarded) / sizeof(forwarded[0]); i++)
+		(void)sigaddset(&set, forwarded[i]);
+	return set;
+}
+
+/* @waited_for is blocked. Signals of the terminal reach the command without us. */
+static int await(pid_t child, const sigset_t *waited_for)
 {
 	int status = 0;
 
 	(void)signal(SIGINT, SIG_IGN);
 	(void)signal(SIGQUIT, SIG_IGN);
-	while (waitpid(child, &status, 0) < 0 && errno == EINTR)
-		;
+	/* Not reaped yet: the number is still the child's when it is sent something. */
+	while (waitpid(child, &status, WNOHANG) == 0) {
+		int sig = sigwaitinfo(waited_for, NULL);
+
+		if (sig > 0 && sig != SIGCHLD)
+			(void)kill(child, sig);
+	}
 	return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+}
+
+static void say_what_was_used(unsigned int n_processes)
+{
+	if (n_processes > 0)
+		fprintf(stderr, "rcclxctl: %u processes used rcclxd\n", n_processes);
+	else
+		fprintf(stderr,
+			"rcclxctl: no process formed a communicator through rcclxd: the command "
+			"does not use NCCL, loads it by a path of its own (rcclxctl which PID), or "
+			"failed before\n");
 }
 
 static int run(char **argv, const char *report)
 {
-	pid_t child = fork();
+	sigset_t waited_for = signals_to_wait_for();
+	sigset_t before;
+	pid_t child = -1;
+	int status = 0;
 
+	/* SIGCHLD must not be ignored: then there would be no status to wait for. */
+	(void)signal(SIGCHLD, SIG_DFL);
+	(void)sigprocmask(SIG_BLOCK, &waited_for, &before);
+	child = fork();
 	if (child == 0) {
+		(void)sigprocmask(SIG_SETMASK, &before, NULL);
 		(void)execvp(argv[0], argv);
 		fprintf(stderr, "rcclxctl: cannot execute %s: %m\n", argv[0]);
 		_exit(126);
@@ -104,16 +142,8 @@ static int run(char **argv, const char *report)
 		fprintf(stderr, "rcclxctl: fork: %m\n");
 		return 125;
 	}
-	int status = await(child);
-	unsigned int n = count_reports(report);
-
-	if (n > 0)
-		fprintf(stderr, "rcclxctl: %u processes used rcclxd\n", n);
-	else
-		fprintf(stderr,
-			"rcclxctl: no process formed a communicator through rcclxd: the command "
-			"does not use NCCL, loads it by a path of its own (rcclxctl which PID), or "
-			"failed before\n");
+	status = await(child, &waited_for);
+	say_what_was_used(count_reports(report));
 	return status;
 }
 

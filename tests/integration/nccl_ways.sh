@@ -84,6 +84,14 @@ said "3 processes used rcclxd" "$out"
 out=$("$ctl" run sh -c 'exit 7' 2>&1) && fail "the command's exit status is lost"
 [ "$("$ctl" run sh -c 'exit 7' >/dev/null 2>&1; echo $?)" = 7 ] || fail "another exit status"
 said "no process formed a communicator" "$out"
+# shellcheck disable=SC2016 # for the inner shell
+"$ctl" run sh -c 'trap "exit 9" TERM; : >"$0"; while :; do sleep 0.1; done' "$dir/up" 2>/dev/null &
+launcher=$!
+for _ in $(seq 100); do [ -e "$dir/up" ] && break; sleep 0.1; done
+kill "$launcher"
+status=0
+wait "$launcher" || status=$?
+[ $status = 9 ] || fail "SIGTERM has not reached the command: status $status"
 out=$("$ctl" run /nonexistent/command 2>&1) && fail "ran what is not there"
 out=$(RCCLX_NCCL_DIR=/nonexistent "$ctl" run true 2>&1) && fail "ran without the library"
 said "set RCCLX_NCCL_DIR" "$out"
