@@ -2,16 +2,18 @@
 /*
  * Order within a batch: communicators are made first, all at the same time, since ranks of one
  * process may wait for each other there. Then sends and receives are handed to the daemon, the
- * collectives follow one by one in the caller's order, and last the transfers are waited for.
+ * collectives of each communicator follow one by one in the caller's order, and last the transfers
+ * are waited for.
  *
- * A collective in a group is thus executed exactly as one outside of it, and fits to ranks that
- * have called it without a group. That does not work where the group has several communicators, or
- * several ranks of one: those block each other, and all is handed to the daemon.
+ * Communicators wait for different peers, and several ranks of one for each other; so each has a
+ * thread. A collective in a group is thus executed exactly as one outside of it, and fits to ranks
+ * that have called it without a group, or in another one.
  */
 #include "batch.h"
 
-#include <pthread.h>
-#include <signal.h>
+#include "together.h"
+
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -59,26 +61,11 @@ bool batch_add_call(struct batch *batch, const struct call *call)
 
 /* ---- making communicators ---- */
 
-static void *run_making(void *arg)
+static void run_making(void *item)
 {
-	struct making *making = arg;
+	struct making *making = item;
 
 	making->result = making->run(making);
-	return NULL;
-}
-
-/* Threads of ours take no signals: those are the program's. */
-static int start_thread(pthread_t *thread_p, void *(*run)(void *arg), void *arg)
-{
-	sigset_t all;
-	sigset_t before;
-	int r = 0;
-
-	(void)sigfillset(&all);
-	(void)pthread_sigmask(SIG_SETMASK, &all, &before);
-	r = pthread_create(thread_p, NULL, run, arg);
-	(void)pthread_sigmask(SIG_SETMASK, &before, NULL);
-	return r;
 }
 
 static ncclResult_t no_thread(int r)
@@ -88,25 +75,10 @@ static ncclResult_t no_thread(int r)
 
 static void run_makings(struct batch *batch)
 {
-	uint32_t n = batch->n_makings;
-	pthread_t *threads = n > 1 ? calloc(n, sizeof(*threads)) : NULL;
-	uint32_t n_threads = 0;
-	int r = 0;
+	int r = together_run(run_making, batch->makings, sizeof(*batch->makings), batch->n_makings);
 
-	/* The last one, as a rule the only one, in this thread. */
-	while (threads && n_threads < n - 1 && r == 0) {
-		r = start_thread(&threads[n_threads], run_making, &batch->makings[n_threads]);
-		n_threads += r == 0;
-	}
-	for (uint32_t i = n_threads; i < n; i++) {
-		if (i == n - 1)
-			(void)run_making(&batch->makings[i]);
-		else
-			batch->makings[i].result = no_thread(r);
-	}
-	for (uint32_t i = 0; i < n_threads; i++)
-		(void)pthread_join(threads[i], NULL);
-	free(threads);
+	for (uint32_t i = 0; i < batch->n_makings && r; i++)
+		batch->makings[i].result = no_thread(r);
 }
 
 /* A caller that blocks gets no handle of what could not be made. */
@@ -142,13 +114,12 @@ void batch_drop_making(const struct making *making)
 
 /* ---- calls ---- */
 
-static bool one_communicator(const struct batch *batch)
-{
-	for (uint32_t i = 1; i < batch->n_calls; i++)
-		if (batch->calls[i].comm != batch->calls[0].comm)
-			return false;
-	return true;
-}
+/* The collectives of one communicator. */
+struct lane {
+	const struct batch *batch;
+	const struct ncclComm *comm;
+	ncclResult_t result;
+};
 
 static void note(ncclResult_t *first, ncclResult_t r)
 {
@@ -156,15 +127,46 @@ static void note(ncclResult_t *first, ncclResult_t r)
 		*first = r;
 }
 
-/* All at once, by the daemon. */
-static ncclResult_t run_together(const struct batch *batch)
+static void run_lane(void *item)
 {
-	ncclResult_t first = ncclSuccess;
+	struct lane *lane = item;
+	const struct batch *batch = lane->batch;
 
-	(void)rcclx_group_start();
 	for (uint32_t i = 0; i < batch->n_calls; i++)
-		note(&first, call_run(&batch->calls[i]));
-	note(&first, comm_result(batch->calls[0].comm, rcclx_group_end()));
+		if (batch->calls[i].comm == lane->comm && !call_moves(&batch->calls[i]))
+			note(&lane->result, call_run(&batch->calls[i]));
+}
+
+/* Room for n_calls. Return: how many there are. */
+static uint32_t find_lanes(const struct batch *batch, struct lane *lanes)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < batch->n_calls; i++) {
+		const struct ncclComm *comm = batch->calls[i].comm;
+		uint32_t known = 0;
+
+		while (known < n && lanes[known].comm != comm)
+			known++;
+		if (known == n && !call_moves(&batch->calls[i]))
+			lanes[n++] = (struct lane){.batch = batch, .comm = comm};
+	}
+	return n;
+}
+
+static ncclResult_t run_collectives(const struct batch *batch)
+{
+	struct lane *lanes = calloc(batch->n_calls, sizeof(*lanes));
+	uint32_t n = lanes ? find_lanes(batch, lanes) : 0;
+	ncclResult_t first = ncclSuccess;
+	int r = lanes ? together_run(run_lane, lanes, sizeof(*lanes), n) : ENOMEM;
+
+	if (r)
+		first = error_set(
+			ncclSystemError, "no memory or thread for a group: %s", strerror(r));
+	for (uint32_t i = 0; i < n; i++)
+		note(&first, lanes[i].result);
+	free(lanes);
 	return first;
 }
 
@@ -186,14 +188,12 @@ static ncclResult_t start_transfers(const struct batch *batch, struct rcclx_op *
 	return first;
 }
 
-static ncclResult_t run_in_order(const struct batch *batch)
+static ncclResult_t run_calls(const struct batch *batch)
 {
 	struct rcclx_op *op = NULL;
 	ncclResult_t first = start_transfers(batch, &op);
 
-	for (uint32_t i = 0; i < batch->n_calls; i++)
-		if (!call_moves(&batch->calls[i]))
-			note(&first, call_run(&batch->calls[i]));
+	note(&first, run_collectives(batch));
 	if (op) {
 		note(&first, comm_result(batch->calls[0].comm, rcclx_op_wait(op, RCCLX_FOREVER)));
 		note(&first, comm_result(batch->calls[0].comm, rcclx_op_free(op)));
@@ -221,7 +221,7 @@ static ncclResult_t run(struct batch *batch, bool background)
 		end_making(&batch->makings[i], background);
 	}
 	if (batch->n_calls > 0)
-		calls = one_communicator(batch) ? run_in_order(batch) : run_together(batch);
+		calls = run_calls(batch);
 	note(&first, calls);
 	for (uint32_t i = 0; i < batch->n_calls; i++) {
 		if (background)
@@ -263,7 +263,7 @@ static ncclResult_t start(struct batch *batch)
 	*moved = *batch;
 	*batch = (struct batch){0};
 	set_in_progress(moved, ncclInProgress);
-	r = start_thread(&thread, run_in_background, moved);
+	r = together_start_thread(&thread, run_in_background, moved);
 	if (r != 0) {
 		set_in_progress(moved, ncclSuccess);
 		batch_discard(moved);

@@ -50,6 +50,8 @@ client_nccl_librx_nccl_la_SOURCES = \
 	client/nccl/report.c \
 	client/nccl/report.h \
 	client/nccl/split.c \
+	client/nccl/together.c \
+	client/nccl/together.h \
 	client/nccl/variables.c \
 	client/nccl/variables.h
 

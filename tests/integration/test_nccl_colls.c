@@ -505,6 +505,30 @@ static void test_groups(void **state)
 	node_stop(node);
 }
 
+/* The first rank in a group, in whatever order; the other one without. */
+static int half_grouped(struct rank_ctx *ctx, ncclComm_t comms[2])
+{
+	int in = (int)ctx->rank + 1;
+
+	for (uint32_t round = 0; round < 50; round++) {
+		int out[2] = {0};
+
+		if (ctx->rank == 0)
+			NCCL_OK(ctx, ncclGroupStart());
+		for (uint32_t i = 0; i < 2; i++) {
+			uint32_t which = ctx->rank == 0 ? i ^ (round & 1) : i;
+
+			NCCL_OK(ctx, ncclAllReduce(&in, &out[which], 1, ncclInt32,
+					     which ? ncclMax : ncclSum, comms[which], NULL));
+		}
+		if (ctx->rank == 0)
+			NCCL_OK(ctx, ncclGroupEnd());
+		RANK_CHECK(ctx, out[0] == 3 && out[1] == 2, "round %u: %d and %d", round, out[0],
+			out[1]);
+	}
+	return 0;
+}
+
 /* Two communicators in one group, in another order on the other rank. */
 static int rank_two_comms(struct rank_ctx *ctx)
 {
@@ -523,6 +547,7 @@ static int rank_two_comms(struct rank_ctx *ctx)
 	}
 	NCCL_OK(ctx, ncclGroupEnd());
 	RANK_CHECK(ctx, out[0] == 3 && out[1] == 2, "%d and %d", out[0], out[1]);
+	RANK_DO(half_grouped(ctx, comms));
 	NCCL_OK(ctx, ncclCommDestroy(comms[0]));
 	NCCL_OK(ctx, ncclCommDestroy(comms[1]));
 	return 0;
