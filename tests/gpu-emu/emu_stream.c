@@ -1,136 +1,196 @@
 /* SPDX-License-Identifier: MIT */
-/* Streams of the test double: queues with a thread each; kernels, graphs. */
+/* Streams of the test double: queues with a thread each. */
 #include "emu.h"
-#include "../../kernels/device/device_abi.h"
 
-#include <pthread.h>
+#include <errno.h>
 #include <sched.h>
-#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
+#include <unistd.h>
 
-enum work_kind { WORK_COPY, WORK_ROWS, WORK_SET, WORK_WRITE, WORK_WAIT, WORK_KERNEL };
+static pthread_mutex_t all_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct emu_stream *all_streams;
 
-struct work {
-	struct work *next;
-	enum work_kind kind;
-	uint64_t to;
-	uint64_t from;
-	uint64_t value;
-	uint64_t bytes;
-	uint64_t to_pitch;
-	uint64_t from_pitch;
-	uint64_t height;
-	int compare;
-	int kernel;
-	unsigned char args[4096];
-};
-
-struct stream {
-	pthread_t thread;
-	pthread_mutex_t lock;
-	pthread_cond_t changed;
-	struct work *first;
-	struct work **last_p;
-	bool running;
-	_Atomic bool stop;
-	bool capturing;
-	struct work *recorded;
-	size_t n_recorded;
-};
-
-struct graph {
-	struct work *works;
-	size_t n;
-};
-
-/* One error loses all devices of the process: good enough for a process with one device. */
-static _Atomic int lost;
-
-static const char *const kernels[] = {RX_DEV_WORDS_NAME, "emu_stuck", "emu_crash"};
-enum { KERNEL_WORDS, KERNEL_STUCK, KERNEL_CRASH };
-
-static bool is_set(const char *name)
+static void nap_ns(uint64_t ns)
 {
-	const char *faults = getenv("RX_GPU_EMU");
+	struct timespec left = {(time_t)(ns / 1000000000u), (long)(ns % 1000000000u)};
 
-	return faults && strstr(faults, name);
+	while (nanosleep(&left, &left) != 0 && errno == EINTR)
+		continue;
 }
 
-static _Atomic uint64_t *word_at(uint64_t address)
+/* ---- work ---- */
+
+static uint64_t load_word(const void *at, uint64_t bytes)
 {
-	return (_Atomic uint64_t *)(uintptr_t)address;
+	return bytes == 4
+		       ? atomic_load_explicit((const _Atomic uint32_t *)at, memory_order_acquire)
+		       : atomic_load_explicit((const _Atomic uint64_t *)at, memory_order_acquire);
 }
 
-static void wait_for(struct stream *stream, uint64_t address, uint64_t value, int compare)
+static void store_word(void *at, uint64_t value, uint64_t bytes)
 {
-	while (!atomic_load(&stream->stop)) {
-		uint64_t now = atomic_load_explicit(word_at(address), memory_order_acquire);
+	if (bytes == 4)
+		atomic_store_explicit(
+			(_Atomic uint32_t *)at, (uint32_t)value, memory_order_release);
+	else
+		atomic_store_explicit((_Atomic uint64_t *)at, value, memory_order_release);
+}
 
-		if (compare == GPU_WAIT_EQ ? now == value : now >= value)
+/* Whether the word is not behind, as a signed difference; or equal. */
+static bool is_reached(uint64_t now, const struct emu_work *work)
+{
+	if (work->compare == GPU_WAIT_EQ)
+		return now == work->value;
+	return work->bytes == 4 ? (int32_t)((uint32_t)now - (uint32_t)work->value) >= 0
+				: (int64_t)(now - work->value) >= 0;
+}
+
+/* A word that is not there any more loses the device, as an address that is illegal. */
+static void wait_for_word(const struct emu_work *work, int device)
+{
+	for (uint32_t n = 0; !emu_lost(device); n++) {
+		const void *at = emu_reach(work->to, work->bytes, device);
+
+		if (!at) {
+			emu_lose(device, EMU_ILLEGAL_ADDRESS);
 			return;
-		sched_yield();
+		}
+		if (is_reached(load_word(at, work->bytes), work))
+			return;
+		if (n < 100)
+			(void)sched_yield();
+		else
+			nap_ns(20000);
 	}
 }
 
-static void run_kernel(struct stream *stream, const struct work *work)
+static void write_word(const struct emu_work *work, int device)
 {
-	struct rx_dev_words words;
+	void *at = emu_reach(work->to, work->bytes, device);
 
-	memcpy(&words, work->args, sizeof(words));
-	if (work->kernel == KERNEL_CRASH) {
-		atomic_store(&lost, 700);
-	} else if (work->kernel == KERNEL_STUCK) {
-		/* Until the word is not 0. */
-		wait_for(stream, (uintptr_t)words.wait, 1, GPU_WAIT_GEQ);
-	} else {
-		if (words.first)
-			atomic_store_explicit(word_at((uintptr_t)words.first), words.first_value,
-				memory_order_release);
-		if (words.wait)
-			wait_for(stream, (uintptr_t)words.wait, words.wait_value, GPU_WAIT_EQ);
-		if (words.last)
-			atomic_store_explicit(word_at((uintptr_t)words.last), words.last_value,
-				memory_order_release);
+	if (at)
+		store_word(at, work->value, work->bytes);
+	else
+		emu_lose(device, EMU_ILLEGAL_ADDRESS);
+}
+
+static void copy_rows(const struct emu_work *work, int device)
+{
+	for (uint64_t i = 0; i < work->height; i++) {
+		void *to = emu_reach_any(work->to + i * work->to_pitch, work->bytes, device);
+		void *from = emu_reach_any(work->from + i * work->from_pitch, work->bytes, device);
+
+		if (!to || !from) {
+			emu_lose(device, EMU_ILLEGAL_ADDRESS);
+			return;
+		}
+		memmove(to, from, work->bytes);
 	}
 }
 
-static void run(struct stream *stream, const struct work *work)
+static void set(const struct emu_work *work, int device)
 {
-	unsigned char *to = (unsigned char *)(uintptr_t)work->to;
-	const unsigned char *from = (const unsigned char *)(uintptr_t)work->from;
+	void *to = emu_reach(work->to, work->bytes, device);
 
+	if (to)
+		memset(to, (int)work->value, work->bytes);
+	else
+		emu_lose(device, EMU_ILLEGAL_ADDRESS);
+}
+
+static void await_event(const struct emu_work *work, int device)
+{
+	const struct emu_event *event = work->object;
+
+	while (atomic_load(&event->n_done) < work->value && !emu_lost(device))
+		nap_ns(20000);
+}
+
+static void jitter(void)
+{
+	static _Atomic uint32_t state = 1;
+	uint32_t x = atomic_fetch_add(&state, 2654435761u);
+
+	nap_ns((x >> 8) % 2000000);
+}
+
+/* A lost device does nothing any more. */
+void emu_run(const struct emu_work *work, int device)
+{
+	if (emu_lost(device))
+		return;
+	if (emu_fault("jitter", device))
+		jitter();
 	switch (work->kind) {
 	case WORK_COPY:
-		memmove(to, from, work->bytes);
-		break;
 	case WORK_ROWS:
-		for (uint64_t i = 0; i < work->height; i++)
-			memmove(to + i * work->to_pitch, from + i * work->from_pitch, work->bytes);
+		copy_rows(work, device);
 		break;
 	case WORK_SET:
-		memset(to, (int)work->value, work->bytes);
+		set(work, device);
 		break;
 	case WORK_WRITE:
-		atomic_store_explicit(word_at(work->to), work->value, memory_order_release);
+		write_word(work, device);
 		break;
 	case WORK_WAIT:
-		wait_for(stream, work->to, work->value, work->compare);
+		wait_for_word(work, device);
 		break;
 	case WORK_KERNEL:
-		run_kernel(stream, work);
+		emu_kernel_run(work, device);
+		break;
+	case WORK_NAP:
+		nap_ns(work->value);
+		break;
+	case WORK_RECORD:
+		atomic_store(&((struct emu_event *)work->object)->n_done, work->value);
+		break;
+	case WORK_AWAIT:
+		await_event(work, device);
+		break;
+	case WORK_GRAPH:
+		emu_graph_run(work->object, device);
+		break;
+	case WORK_JOIN: /* only in graphs, which look at it themselves */
 		break;
 	}
+}
+
+static void forget_work(struct emu_work *work)
+{
+	if (work->kind == WORK_GRAPH)
+		emu_graph_put(work->object);
+	free(work);
+}
+
+/* ---- streams ---- */
+
+static void free_stream(struct emu_stream *stream)
+{
+	struct emu_stream **link = &all_streams;
+
+	pthread_mutex_lock(&all_lock);
+	while (*link && *link != stream)
+		link = &(*link)->next;
+	if (*link)
+		*link = stream->next;
+	pthread_mutex_unlock(&all_lock);
+	pthread_mutex_destroy(&stream->lock);
+	pthread_cond_destroy(&stream->changed);
+	free(stream);
 }
 
 static void *work_off(void *data)
 {
-	struct stream *stream = data;
+	struct emu_stream *stream = data;
 
 	pthread_mutex_lock(&stream->lock);
-	while (!atomic_load(&stream->stop)) {
-		struct work *work = stream->first;
+	for (;;) {
+		struct emu_work *work = stream->first;
 
+		if (!work && stream->closing)
+			break;
 		if (!work) {
 			pthread_cond_wait(&stream->changed, &stream->lock);
 			continue;
@@ -140,60 +200,116 @@ static void *work_off(void *data)
 			stream->last_p = &stream->first;
 		stream->running = true;
 		pthread_mutex_unlock(&stream->lock);
-		run(stream, work);
-		free(work);
+		emu_run(work, stream->device);
+		forget_work(work);
 		pthread_mutex_lock(&stream->lock);
 		stream->running = false;
 		pthread_cond_broadcast(&stream->changed);
 	}
 	pthread_mutex_unlock(&stream->lock);
+	free_stream(stream);
 	return NULL;
 }
 
-static int put(void *native, const struct work *given)
+static struct emu_stream *make_stream(int device)
 {
-	struct stream *stream = native;
-	struct work *work = NULL;
-	bool at_once = given->kind == WORK_WRITE && is_set("no-capture");
+	struct emu_stream *stream = calloc(1, sizeof(*stream));
+	pthread_attr_t attr;
+	int r = 0;
 
-	if (atomic_load(&lost))
-		return atomic_load(&lost);
-	if (!stream) {
-		struct stream none = {0};
+	if (!stream)
+		return NULL;
+	stream->device = device;
+	stream->last_p = &stream->first;
+	(void)pthread_mutex_init(&stream->lock, NULL);
+	(void)pthread_cond_init(&stream->changed, NULL);
+	pthread_mutex_lock(&all_lock);
+	stream->next = all_streams;
+	all_streams = stream;
+	pthread_mutex_unlock(&all_lock);
+	(void)pthread_attr_init(&attr);
+	(void)pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
+	r = pthread_create(&stream->thread, &attr, work_off, stream);
+	(void)pthread_attr_destroy(&attr);
+	if (r != 0) {
+		free_stream(stream);
+		return NULL;
+	}
+	return stream;
+}
 
-		run(&none, given);
-		return GPU_SUCCESS;
+/* One for each device, and for each process: a thread does not survive a fork. */
+struct emu_stream *emu_stream_of(void *native)
+{
+	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+	static struct emu_stream *streams[EMU_N_DEVICES];
+	static pid_t pid;
+	struct emu_stream *stream = native;
+
+	if (stream)
+		return stream;
+	pthread_mutex_lock(&lock);
+	if (pid != getpid())
+		memset(streams, 0, sizeof(streams));
+	pid = getpid();
+	if (!streams[emu_current()])
+		streams[emu_current()] = make_stream(emu_current());
+	stream = streams[emu_current()];
+	pthread_mutex_unlock(&lock);
+	if (!stream)
+		abort();
+	return stream;
+}
+
+static bool is_busy(const struct emu_stream *stream)
+{
+	return stream->first || stream->running;
+}
+
+void emu_drain(int device)
+{
+	bool busy = true;
+
+	while (busy && !emu_lost(device)) {
+		busy = false;
+		pthread_mutex_lock(&all_lock);
+		for (struct emu_stream *stream = all_streams; stream; stream = stream->next) {
+			pthread_mutex_lock(&stream->lock);
+			busy |= stream->device == device && is_busy(stream);
+			pthread_mutex_unlock(&stream->lock);
+		}
+		pthread_mutex_unlock(&all_lock);
+		if (busy)
+			nap_ns(50000);
+	}
+}
+
+int emu_put(void *native, const struct emu_work *given)
+{
+	struct emu_stream *stream = emu_stream_of(native);
+	bool at_once = given->kind == WORK_WRITE && emu_fault("no-capture", stream->device);
+	struct emu_work *work = NULL;
+	int result = emu_lost(stream->device);
+
+	if (result)
+		return result;
+	pthread_mutex_lock(&stream->lock);
+	if (stream->capture && !at_once) {
+		result = emu_record(stream, given);
+		pthread_mutex_unlock(&stream->lock);
+		return result;
 	}
 	work = malloc(sizeof(*work));
-	if (!work)
-		return GPU_OUT_OF_MEMORY;
-	*work = *given;
-	work->next = NULL;
-	pthread_mutex_lock(&stream->lock);
-	if (stream->capturing && !at_once) {
-		work->next = stream->recorded; /* counted and freed, never run */
-		stream->recorded = work;
-		stream->n_recorded++;
-	} else {
+	if (work) {
+		*work = *given;
+		work->next = NULL;
 		*stream->last_p = work;
 		stream->last_p = &work->next;
 		pthread_cond_broadcast(&stream->changed);
 	}
 	pthread_mutex_unlock(&stream->lock);
-	return GPU_SUCCESS;
+	return work ? GPU_SUCCESS : GPU_OUT_OF_MEMORY;
 }
-
-static void free_works(struct work *work)
-{
-	while (work) {
-		struct work *next = work->next;
-
-		free(work);
-		work = next;
-	}
-}
-
-/* ---- streams ---- */
 
 int emu_stream_range(int *least_p, int *greatest_p)
 {
@@ -204,220 +320,143 @@ int emu_stream_range(int *least_p, int *greatest_p)
 
 int emu_stream_create(void **stream_p, unsigned int flags, int priority)
 {
-	struct stream *stream = calloc(1, sizeof(*stream));
+	struct emu_stream *stream = NULL;
 
 	(void)flags;
 	(void)priority;
+	if (emu_lost(emu_current()))
+		return emu_lost(emu_current());
+	stream = make_stream(emu_current());
 	if (!stream)
 		return GPU_OUT_OF_MEMORY;
-	stream->last_p = &stream->first;
-	pthread_mutex_init(&stream->lock, NULL);
-	pthread_cond_init(&stream->changed, NULL);
-	if (pthread_create(&stream->thread, NULL, work_off, stream) != 0) {
-		free(stream);
-		return GPU_OUT_OF_MEMORY;
-	}
 	*stream_p = stream;
 	return GPU_SUCCESS;
 }
 
+/* At once for the caller; what was put into it is done. */
 int emu_stream_destroy(void *native)
 {
-	struct stream *stream = native;
+	struct emu_stream *stream = native;
 
+	if (!stream)
+		return GPU_INVALID_VALUE;
 	pthread_mutex_lock(&stream->lock);
-	atomic_store(&stream->stop, true);
+	stream->closing = true;
 	pthread_cond_broadcast(&stream->changed);
 	pthread_mutex_unlock(&stream->lock);
-	pthread_join(stream->thread, NULL);
-	free_works(stream->first);
-	free_works(stream->recorded);
-	pthread_mutex_destroy(&stream->lock);
-	pthread_cond_destroy(&stream->changed);
-	free(stream);
 	return GPU_SUCCESS;
 }
 
 int emu_stream_query(void *native)
 {
-	struct stream *stream = native;
+	struct emu_stream *stream = emu_stream_of(native);
 	bool busy = false;
+	int result = emu_break(stream);
 
-	if (atomic_load(&lost))
-		return atomic_load(&lost);
+	if (result != GPU_SUCCESS)
+		return result;
 	pthread_mutex_lock(&stream->lock);
-	busy = stream->first || stream->running;
+	busy = is_busy(stream);
 	pthread_mutex_unlock(&stream->lock);
+	if (emu_lost(stream->device))
+		return emu_lost(stream->device);
 	return busy ? GPU_NOT_READY : GPU_SUCCESS;
 }
 
 int emu_stream_sync(void *native)
 {
-	struct stream *stream = native;
+	struct emu_stream *stream = emu_stream_of(native);
+	int result = emu_break(stream);
 
-	if (!stream)
-		return atomic_load(&lost);
+	if (result != GPU_SUCCESS)
+		return result;
 	pthread_mutex_lock(&stream->lock);
-	while (stream->first || stream->running)
+	while (is_busy(stream))
 		pthread_cond_wait(&stream->changed, &stream->lock);
 	pthread_mutex_unlock(&stream->lock);
-	return atomic_load(&lost);
+	return emu_lost(stream->device);
+}
+
+/* ---- words ---- */
+
+int emu_put_word(void *stream, enum emu_work_kind kind, uint64_t address, uint64_t value,
+	uint64_t bytes, unsigned int flags)
+{
+	int device = emu_stream_of(stream)->device;
+
+	if (emu_fault("no-words", device))
+		return GPU_NOT_SUPPORTED;
+	if (address % bytes != 0 || !emu_reach(address, bytes, device))
+		return GPU_INVALID_VALUE;
+	return emu_put(stream, &(struct emu_work){.kind = kind,
+				       .to = address,
+				       .value = value,
+				       .bytes = bytes,
+				       .compare = (int)flags});
 }
 
 int emu_stream_write64(void *stream, uint64_t address, uint64_t value, unsigned int flags)
 {
-	(void)flags;
-	return put(stream, &(struct work){.kind = WORK_WRITE, .to = address, .value = value});
+	return emu_put_word(stream, WORK_WRITE, address, value, 8, flags);
 }
 
 int emu_mem_set(uint64_t address, unsigned char value, size_t bytes, void *stream)
 {
-	return put(stream,
-		&(struct work){.kind = WORK_SET, .to = address, .value = value, .bytes = bytes});
-}
-
-/* ---- capture ---- */
-
-int emu_capture_begin(void *native, int mode)
-{
-	struct stream *stream = native;
-
-	(void)mode;
-	pthread_mutex_lock(&stream->lock);
-	stream->capturing = true;
-	pthread_mutex_unlock(&stream->lock);
-	return GPU_SUCCESS;
-}
-
-int emu_capture_end(void *native, void **graph_p)
-{
-	struct stream *stream = native;
-	struct graph *graph = calloc(1, sizeof(*graph));
-
-	if (!graph)
-		return GPU_OUT_OF_MEMORY;
-	pthread_mutex_lock(&stream->lock);
-	stream->capturing = false;
-	graph->works = stream->recorded;
-	graph->n = stream->n_recorded;
-	stream->recorded = NULL;
-	stream->n_recorded = 0;
-	pthread_mutex_unlock(&stream->lock);
-	*graph_p = graph;
-	return GPU_SUCCESS;
-}
-
-int emu_stream_capturing(void *native, int *status_p)
-{
-	struct stream *stream = native;
-
-	*status_p = 0;
-	if (!stream)
-		return GPU_SUCCESS;
-	pthread_mutex_lock(&stream->lock);
-	*status_p = stream->capturing;
-	pthread_mutex_unlock(&stream->lock);
-	return GPU_SUCCESS;
-}
-
-int emu_capture_info(void *stream, int *status_p, unsigned long long *id_p, void **graph_p,
-	const void **nodes_p, size_t *n_nodes_p)
-{
-	(void)graph_p;
-	(void)nodes_p;
-	(void)n_nodes_p;
-	*id_p = 1;
-	return emu_stream_capturing(stream, status_p);
-}
-
-int emu_graph_nodes(void *graph, void **nodes, size_t *n_p)
-{
-	(void)nodes;
-	*n_p = ((struct graph *)graph)->n;
-	return GPU_SUCCESS;
-}
-
-int emu_graph_destroy(void *graph)
-{
-	free_works(((struct graph *)graph)->works);
-	free(graph);
-	return GPU_SUCCESS;
-}
-
-/* ---- kernels ---- */
-
-int emu_module_load(void **module_p, const void *image)
-{
-	if (!image)
-		return 200;
-	*module_p = (void *)kernels;
-	return GPU_SUCCESS;
-}
-
-int emu_module_unload(void *module)
-{
-	return module == (void *)kernels ? GPU_SUCCESS : GPU_INVALID_VALUE;
-}
-
-int emu_module_function(void **function_p, void *module, const char *name)
-{
-	(void)module;
-	for (uintptr_t i = 0; i < RX_ARRAY_SIZE(kernels); i++) {
-		if (strcmp(kernels[i], name) == 0) {
-			*function_p = (void *)(i + 1);
-			return GPU_SUCCESS;
-		}
-	}
-	return GPU_NOT_FOUND;
-}
-
-int emu_launch(void *function, unsigned int grid_x, unsigned int grid_y, unsigned int grid_z,
-	unsigned int block_x, unsigned int block_y, unsigned int block_z, unsigned int shared_bytes,
-	void *stream, void **args, void **extra)
-{
-	struct work work = {.kind = WORK_KERNEL, .kernel = (int)(uintptr_t)function - 1};
-	size_t bytes = 0;
-
-	(void)shared_bytes;
-	if (args || !grid_x || !block_x || grid_y * grid_z * block_y * block_z != 1 ||
-		extra[0] != (void *)GPU_LAUNCH_ARGS || extra[2] != (void *)GPU_LAUNCH_ARGS_BYTES ||
-		extra[4] != (void *)GPU_LAUNCH_END)
+	if (!emu_reach(address, bytes, emu_stream_of(stream)->device))
 		return GPU_INVALID_VALUE;
-	bytes = *(size_t *)extra[3];
-	if (bytes > sizeof(work.args))
-		return GPU_INVALID_VALUE;
-	memcpy(work.args, extra[1], bytes);
-	return put(stream, &work);
+	return emu_put(
+		stream, &(struct emu_work){
+				.kind = WORK_SET, .to = address, .value = value, .bytes = bytes});
 }
 
 /* ---- copies ---- */
+
+/* Of host memory that is not registered nothing is left to do when the call returns. */
+static int put_copy(void *stream, const struct emu_work *work)
+{
+	int native = emu_put(stream, work);
+	bool recorded = false;
+
+	if (native != GPU_SUCCESS || (!emu_is_pageable(work->to) && !emu_is_pageable(work->from)))
+		return native;
+	pthread_mutex_lock(&emu_stream_of(stream)->lock);
+	recorded = emu_stream_of(stream)->capture;
+	pthread_mutex_unlock(&emu_stream_of(stream)->lock);
+	return recorded ? GPU_SUCCESS : emu_stream_sync(stream);
+}
+
+static int copy_bytes(uint64_t to, uint64_t from, size_t bytes, void *stream)
+{
+	return put_copy(stream,
+		&(struct emu_work){
+			.kind = WORK_COPY, .to = to, .from = from, .bytes = bytes, .height = 1});
+}
 
 #if defined(RX_GPU_CUDA)
 
 int emu_copy(uint64_t to, uint64_t from, size_t bytes, void *stream)
 {
-	return put(
-		stream, &(struct work){.kind = WORK_COPY, .to = to, .from = from, .bytes = bytes});
+	return copy_bytes(to, from, bytes, stream);
 }
 
 int emu_copy_rows(const struct gpu_rows_cuda *rows, void *stream)
 {
-	return put(stream,
-		&(struct work){.kind = WORK_ROWS,
+	return put_copy(stream,
+		&(struct emu_work){
+			.kind = WORK_ROWS,
 			.to = rows->to_type == 1 ? (uintptr_t)rows->to_host : rows->to_device,
 			.from = rows->from_type == 1 ? (uintptr_t)rows->from_host
 						     : rows->from_device,
 			.bytes = rows->width,
 			.to_pitch = rows->to_pitch,
 			.from_pitch = rows->from_pitch,
-			.height = rows->height});
+			.height = rows->height,
+		});
 }
 
 int emu_stream_wait64(void *stream, uint64_t address, uint64_t value, unsigned int flags)
 {
-	return put(stream,
-		&(struct work){
-			.kind = WORK_WAIT, .to = address, .value = value, .compare = (int)flags});
+	return emu_put_word(stream, WORK_WAIT, address, value, 8, flags);
 }
 
 #else
@@ -425,30 +464,29 @@ int emu_stream_wait64(void *stream, uint64_t address, uint64_t value, unsigned i
 int emu_copy(uint64_t to, uint64_t from, size_t bytes, int kind, void *stream)
 {
 	(void)kind;
-	return put(
-		stream, &(struct work){.kind = WORK_COPY, .to = to, .from = from, .bytes = bytes});
+	return copy_bytes(to, from, bytes, stream);
 }
 
 int emu_copy_rows(uint64_t to, size_t to_pitch, uint64_t from, size_t from_pitch, size_t width,
 	size_t height, int kind, void *stream)
 {
 	(void)kind;
-	return put(stream, &(struct work){.kind = WORK_ROWS,
-				   .to = to,
-				   .from = from,
-				   .bytes = width,
-				   .to_pitch = to_pitch,
-				   .from_pitch = from_pitch,
-				   .height = height});
+	return put_copy(stream, &(struct emu_work){
+					.kind = WORK_ROWS,
+					.to = to,
+					.from = from,
+					.bytes = width,
+					.to_pitch = to_pitch,
+					.from_pitch = from_pitch,
+					.height = height,
+				});
 }
 
 int emu_stream_wait64(
 	void *stream, uint64_t address, uint64_t value, unsigned int flags, uint64_t mask)
 {
-	(void)mask;
-	return put(stream,
-		&(struct work){
-			.kind = WORK_WAIT, .to = address, .value = value, .compare = (int)flags});
+	return mask == UINT64_MAX ? emu_put_word(stream, WORK_WAIT, address, value, 8, flags)
+				  : GPU_NOT_SUPPORTED;
 }
 
 #endif

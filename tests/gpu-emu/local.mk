@@ -4,26 +4,40 @@
 check_LTLIBRARIES += gpu_emu_hip.la gpu_emu_cuda.la
 
 gpu_emu_sources = \
-	tests/gpu-emu/emu.c \
 	tests/gpu-emu/emu.h \
-	tests/gpu-emu/emu_stream.c
+	tests/gpu-emu/emu_device.c \
+	tests/gpu-emu/emu_graph.c \
+	tests/gpu-emu/emu_kernel.c \
+	tests/gpu-emu/emu_memory.c \
+	tests/gpu-emu/emu_stream.c \
+	tests/gpu-emu/emu_user.c \
+	tests/gpu-emu/emu_user.h
 
 # With an rpath libtool makes something that can be loaded.
 gpu_emu_ldflags = $(AM_LDFLAGS) -module -avoid-version -shared -rpath /nowhere
 
 gpu_emu_hip_la_SOURCES = $(gpu_emu_sources)
 gpu_emu_hip_la_CPPFLAGS = $(AM_CPPFLAGS) -DRX_GPU_HIP
+gpu_emu_hip_la_LIBADD = librx_gpu_cpu.la
 gpu_emu_hip_la_LDFLAGS = $(gpu_emu_ldflags)
 
 gpu_emu_cuda_la_SOURCES = $(gpu_emu_sources)
 gpu_emu_cuda_la_CPPFLAGS = $(AM_CPPFLAGS) -DRX_GPU_CUDA
+gpu_emu_cuda_la_LIBADD = librx_gpu_cpu.la
 gpu_emu_cuda_la_LDFLAGS = $(gpu_emu_ldflags)
 
-check_PROGRAMS += tests/gpu-emu/test_gpu_backend
-TESTS += tests/gpu-emu/test_gpu_backend
+gpu_emu_tests = tests/gpu-emu/test_gpu_backend tests/gpu-emu/test_gpu_run
+backend_fixture = tests/gpu-emu/backend_fixture.c tests/gpu-emu/backend_fixture.h
 
-tests_gpu_emu_test_gpu_backend_SOURCES = tests/gpu-emu/test_gpu_backend.c
+check_PROGRAMS += $(gpu_emu_tests)
+TESTS += $(gpu_emu_tests)
+
+tests_gpu_emu_test_gpu_backend_SOURCES = tests/gpu-emu/test_gpu_backend.c $(backend_fixture)
 tests_gpu_emu_test_gpu_backend_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
 tests_gpu_emu_test_gpu_backend_LDADD = $(CMOCKA_LIBS)
+
+tests_gpu_emu_test_gpu_run_SOURCES = tests/gpu-emu/test_gpu_run.c $(backend_fixture)
+tests_gpu_emu_test_gpu_run_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+tests_gpu_emu_test_gpu_run_LDADD = $(CMOCKA_LIBS)
 
 EXTRA_DIST += tests/gpu/backend.c tests/gpu/backend.sh tests/gpu/backend_words.cu

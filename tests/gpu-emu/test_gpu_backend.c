@@ -3,7 +3,7 @@
  * The GPU backends on the test double: this process is the daemon, a child is the owner of memory.
  * Everything once with the HIP plugin and once with the CUDA plugin.
  */
-#include "../../kernels/rx_backend.h"
+#include "backend_fixture.h"
 #include "../../kernels/device/device_abi.h"
 
 #include <dlfcn.h>
@@ -23,78 +23,7 @@
 #include <cmocka.h>
 
 #define PIECE_BYTES  (64u << 10)
-#define WAIT_TURNS   5000 /* of a millisecond */
 #define OWNER_NUMBER 7u
-
-static const char *flavour; /* "hip", "cuda" */
-static const struct rx_backend_v1 *ops;
-static char emu_path[512];
-static char code_path[64];
-static struct rx_gpu *gpu;
-static struct rx_gpu_device *device;
-
-static void load(void)
-{
-	const char *build = getenv("RCCLX_BUILDDIR") ? getenv("RCCLX_BUILDDIR") : ".";
-	char path[512];
-	void *plugin = NULL;
-
-	(void)snprintf(path, sizeof(path), "%s/.libs/rcclx_backend_%s.so", build, flavour);
-	(void)snprintf(emu_path, sizeof(emu_path), "%s/.libs/gpu_emu_%s.so", build, flavour);
-	plugin = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-	if (!plugin)
-		fail_msg("%s", dlerror());
-	ops = dlsym(plugin, RX_BACKEND_SYMBOL);
-	assert_non_null(ops);
-}
-
-static struct rx_gpu_config config(void)
-{
-	return (struct rx_gpu_config){.size = sizeof(struct rx_gpu_config),
-		.library = emu_path,
-		.code_file = code_path,
-		.scratch_bytes = 1 << 20,
-		.max_maps = 3};
-}
-
-static int set_up(void **state)
-{
-	struct rx_gpu_config mine = config();
-	struct rx_gpu_error error = {0};
-
-	(void)state;
-	assert_int_equal(ops->open(&mine, &gpu, &error), RX_GPU_OK);
-	assert_int_equal(ops->device_open(gpu, 0, &device, &error), RX_GPU_OK);
-	return 0;
-}
-
-static int tear_down(void **state)
-{
-	int result = RX_GPU_BUSY;
-
-	(void)state;
-	for (int i = 0; i < WAIT_TURNS && result == RX_GPU_BUSY; i++) {
-		result = ops->device_close(device);
-		if (result == RX_GPU_BUSY)
-			(void)usleep(1000);
-	}
-	assert_int_equal(result, RX_GPU_OK);
-	ops->close(gpu);
-	(void)unsetenv("RX_GPU_EMU");
-	return 0;
-}
-
-static void wait_idle(void *stream)
-{
-	int result = RX_GPU_BUSY;
-
-	for (int i = 0; i < WAIT_TURNS && result == RX_GPU_BUSY; i++) {
-		result = ops->stream_query(device, stream, NULL);
-		if (result == RX_GPU_BUSY)
-			(void)usleep(1000);
-	}
-	assert_int_equal(result, RX_GPU_OK);
-}
 
 /* ---- the owner ---- */
 
@@ -126,30 +55,22 @@ static struct rx_gpu_sample sample_of(uint64_t seed)
 	return (struct rx_gpu_sample){.offset = 0, .bytes = PIECE_BYTES, .seed = seed};
 }
 
-static uint64_t make_memory(void *emu, const struct wish *wish)
+static uint64_t make_memory(const struct wish *wish)
 {
-	int (*plain)(uint64_t *, size_t) = NULL;
-	int (*pieces)(uint64_t *, size_t, uint32_t) = NULL;
-	uint64_t address = 0;
-
-	*(void **)&plain = dlsym(emu, strcmp(flavour, "hip") == 0 ? "hipMalloc" : "cuMemAlloc_v2");
-	*(void **)&pieces = dlsym(emu, "emu_virtual_alloc");
-	if (wish->virtual)
-		(void)pieces(&address, PIECE_BYTES, wish->n_pieces);
-	else
-		(void)plain(&address, PIECE_BYTES);
-	return address;
+	return wish->virtual ? user->alloc_pieces(0, PIECE_BYTES, wish->n_pieces)
+			     : user->alloc(0, PIECE_BYTES);
 }
 
 static void put_contents(uint64_t address, const struct wish *wish)
 {
-	unsigned char *bytes = (unsigned char *)(uintptr_t)address;
+	static unsigned char bytes[4 * PIECE_BYTES];
 	uint32_t x = wish->contents == SAME_BYTES ? 12345u : (uint32_t)getpid() * 2654435761u;
 
 	for (uint32_t i = 0; i < wish->n_pieces * PIECE_BYTES; i++) {
 		x = x * 1664525u + 1013904223u;
 		bytes[i] = wish->contents == ZEROS ? 0 : (unsigned char)(x >> 24);
 	}
+	user->write(address, bytes, wish->n_pieces * PIECE_BYTES);
 }
 
 static void send_answer(int sock, const struct answer *answer, const int *fds)
@@ -178,9 +99,8 @@ static void send_answer(int sock, const struct answer *answer, const int *fds)
 /* A process of its own: opens its own runtime, serves wishes until the socket closes. */
 static void own(int sock)
 {
-	struct rx_gpu_config mine = config();
+	struct rx_gpu_config mine = backend_config();
 	struct rx_gpu *my_gpu = NULL;
-	void *emu = dlopen(emu_path, RTLD_NOW);
 	struct wish wish;
 	static struct answer answer;
 	int fds[4] = {-1, -1, -1, -1};
@@ -189,7 +109,7 @@ static void own(int sock)
 	if (ops->open(&mine, &my_gpu, NULL) != RX_GPU_OK)
 		_exit(2);
 	while (read(sock, &wish, sizeof(wish)) == sizeof(wish)) {
-		uint64_t address = make_memory(emu, &wish);
+		uint64_t address = make_memory(&wish);
 		struct rx_gpu_sample sample = sample_of(wish.seed);
 
 		put_contents(address, &wish);
@@ -226,7 +146,7 @@ static struct owner start_owner(void)
 	assert_true(owner.pid >= 0);
 	if (owner.pid == 0) {
 		(void)close(pair[0]);
-		(void)unsetenv("RX_GPU_EMU");
+		user->set_faults("");
 		own(pair[1]);
 	}
 	(void)close(pair[1]);
@@ -315,7 +235,7 @@ static void devices_are_described(void **state)
 	assert_int_equal(ops->device_count(gpu), 8);
 	assert_int_equal(ops->device_info(gpu, 7, &info, &error), RX_GPU_OK);
 	assert_string_equal(info.name, "test double 7");
-	assert_string_equal(info.arch, strcmp(flavour, "hip") == 0 ? "gfx942" : "sm_91");
+	assert_string_equal(info.arch, strcmp(flavour, "hip") == 0 ? "gfx942" : "sm_90");
 	assert_string_equal(info.pci, "0000:08:00.0");
 	assert_int_equal(ops->device_info(gpu, 8, &info, &error), RX_GPU_E_INVALID);
 	assert_int_equal(ops->peer(gpu, 0, 7, &peer, &error), RX_GPU_OK);
@@ -327,7 +247,7 @@ static void devices_are_described(void **state)
 
 static void absence_has_a_reason(void **state)
 {
-	struct rx_gpu_config mine = config();
+	struct rx_gpu_config mine = backend_config();
 	struct rx_gpu *none = NULL;
 	struct rx_gpu_error error = {0};
 	char dir[] = "/tmp/rx-gpu-XXXXXX";
@@ -339,8 +259,8 @@ static void absence_has_a_reason(void **state)
 	mine.library = "/nonexistent/runtime.so";
 	assert_int_equal(ops->open(&mine, &none, &error), RX_GPU_E_ABSENT);
 	assert_non_null(strstr(error.text, "/nonexistent/runtime.so"));
-	mine.library = emu_path;
-	(void)setenv("RX_GPU_EMU", "no-device", 1);
+	mine.library = backend_config().library;
+	user->set_faults("no-device");
 	assert_non_null(mkdtemp(dir));
 	mine.dev_dir = dir;
 	assert_int_equal(ops->open(&mine, &none, &error), RX_GPU_E_ABSENT);
@@ -375,7 +295,7 @@ static void share(bool virtual, uint32_t n_pieces)
 	struct rx_gpu_stats stats;
 	struct rx_gpu_map_info info;
 	uint64_t address = 0;
-	uint8_t *bytes = NULL;
+	uint8_t bytes[RX_GPU_SAMPLE_WIDTH];
 
 	ask(&owner, &(struct wish){virtual, n_pieces, RANDOM_BYTES, .seed = 3}, &answer, fds);
 	map = import(&answer, fds);
@@ -386,8 +306,7 @@ static void share(bool virtual, uint32_t n_pieces)
 		assert_int_equal(prove(map, &answer, i, RX_GPU_PROVE_STABLE), RX_GPU_PROVEN);
 	assert_int_equal(
 		ops->map_address(map, 0, n_pieces * PIECE_BYTES, &address, NULL), RX_GPU_OK);
-	/* It is the owner's memory: the double's addresses are ours to read. */
-	bytes = (uint8_t *)(uintptr_t)address;
+	/* It is the owner's memory. */
 	for (uint32_t i = 0; i < n_pieces; i++) {
 		uint64_t first = 0;
 		uint64_t pitch = 0;
@@ -395,7 +314,8 @@ static void share(bool virtual, uint32_t n_pieces)
 		struct rx_gpu_sample sample = sample_of(3);
 
 		(void)rx_gpu_sample_rows(&sample, &first, &pitch, &width);
-		assert_memory_equal(bytes + i * PIECE_BYTES + first, answer.rows[i], width);
+		user->read(bytes, address + i * PIECE_BYTES + first, width);
+		assert_memory_equal(bytes, answer.rows[i], width);
 	}
 	assert_int_equal(ops->map_address(map, 0, n_pieces * PIECE_BYTES + 1, &address, NULL),
 		RX_GPU_E_INVALID);
@@ -478,7 +398,7 @@ static void zeros_prove_nothing(void **state)
 
 	(void)state;
 	/* Right or wrong memory, both are zeros: the mapping must not be used. */
-	(void)setenv("RX_GPU_EMU", "import-wrong", 1);
+	user->set_faults("import-wrong");
 	ask(&owner, &(struct wish){false, 1, ZEROS, .seed = 3}, &answer, fds);
 	map = import(&answer, fds);
 	assert_int_equal(prove(map, &answer, 0, RX_GPU_PROVE_STABLE), RX_GPU_OPEN);
@@ -490,7 +410,7 @@ static void zeros_prove_nothing(void **state)
 	map = import(&answer, fds);
 	assert_int_equal(prove(map, &answer, 0, RX_GPU_PROVE_NONCE), RX_GPU_WRONG);
 	ops->map_release(map);
-	(void)unsetenv("RX_GPU_EMU");
+	user->set_faults("");
 	ask(&owner, &(struct wish){false, 1, ZEROS, true, .seed = 3}, &answer, fds);
 	map = import(&answer, fds);
 	assert_int_equal(prove(map, &answer, 0, RX_GPU_PROVE_NONCE), RX_GPU_PROVEN);
@@ -507,7 +427,7 @@ static void wrong_memory_is_found_out(void **state)
 	uint64_t address = 0;
 
 	(void)state;
-	(void)setenv("RX_GPU_EMU", "import-wrong", 1);
+	user->set_faults("import-wrong");
 	for (int virtual = 0; virtual < 2; virtual ++) {
 		ask(&owner, &(struct wish){virtual, 1, RANDOM_BYTES, .seed = 3}, &answer, fds);
 		map = import(&answer, fds);
@@ -535,7 +455,7 @@ static void replicas_prove_nothing(void **state)
 	a = import(&first, fds);
 	assert_int_equal(prove(a, &first, 0, RX_GPU_PROVE_STABLE), RX_GPU_PROVEN);
 	/* The runtime shows the first allocation again, and the second holds the same bytes. */
-	(void)setenv("RX_GPU_EMU", "import-previous", 1);
+	user->set_faults("import-previous");
 	ask(&owner, &(struct wish){false, 1, SAME_BYTES, .seed = 3}, &second, fds);
 	b = import(&second, fds);
 	assert_ptr_not_equal(a, b);
@@ -557,10 +477,10 @@ static void refusals_and_lies(void **state)
 
 	(void)state;
 	ask(&owner, &(struct wish){true, 1, RANDOM_BYTES, .seed = 3}, &answer, fds);
-	(void)setenv("RX_GPU_EMU", "import-fails", 1);
+	user->set_faults("import-fails");
 	assert_true(
 		ops->import(device, 1, answer.exports, fds, 1, &map, &error) >= RX_GPU_E_ABSENT);
-	(void)unsetenv("RX_GPU_EMU");
+	user->set_faults("");
 	answer.exports[0].memory.bytes *= 2;
 	assert_true(
 		ops->import(device, 1, answer.exports, fds, 1, &map, &error) >= RX_GPU_E_ABSENT);
@@ -628,7 +548,7 @@ static void used_memory_is_unmapped_later(void **state)
 	assert_int_equal(ops->stream_open(device, true, &stream, NULL), RX_GPU_OK);
 	ask(&owner, &(struct wish){false, 1, RANDOM_BYTES, .seed = 3}, &answer, fds);
 	map = import(&answer, fds);
-	args.wait = (uint64_t *)words;
+	memcpy(&args.wait, &address, sizeof(address));
 	assert_int_equal(ops->launch(device, stream, &launch, NULL), RX_GPU_OK);
 	assert_int_equal(ops->signal(device, stream, address + 8, 42, NULL), RX_GPU_OK);
 	assert_int_equal(ops->stream_query(device, stream, NULL), RX_GPU_BUSY);
@@ -668,7 +588,7 @@ static void streams_write_and_wait(void **state)
 	assert_int_equal(words[0], 5);
 	assert_int_equal(words[2], 0);
 	words[1] = 7;
-	wait_idle(stream);
+	backend_wait_idle(stream);
 	assert_int_equal(words[2], 9);
 	assert_int_equal(ops->stream_write(gpu, stream, at + 4, 5, NULL), RX_GPU_E_INVALID);
 	ops->stream_close(device, stream);
@@ -682,7 +602,7 @@ static void capture_that_does_not_record_is_noticed(void **state)
 	struct rx_gpu_device_info info;
 
 	(void)state;
-	(void)setenv("RX_GPU_EMU", "no-capture", 1);
+	user->set_faults("no-capture");
 	assert_int_equal(ops->device_open(gpu, 1, &other, NULL), RX_GPU_OK);
 	assert_int_equal(ops->device_info(gpu, 1, &info, NULL), RX_GPU_OK);
 	assert_int_equal(info.caps & RX_GPU_CAP_CAPTURE_MEM, 0);
@@ -695,6 +615,7 @@ static void memory_and_scratch(void **state)
 	uint64_t b = 0;
 	uint64_t c = 0;
 	void *stream = NULL;
+	uint8_t bytes[64];
 	struct rx_gpu_memory memory;
 	struct rx_gpu_stats stats;
 
@@ -707,10 +628,14 @@ static void memory_and_scratch(void **state)
 	assert_int_equal(ops->describe(gpu, (uintptr_t)&a, &memory, NULL), RX_GPU_OK);
 	assert_int_equal(memory.kind, RX_GPU_MEM_HOST);
 	assert_int_equal(ops->stream_open(device, false, &stream, NULL), RX_GPU_OK);
-	memset((void *)(uintptr_t)a, 77, 64);
+	memset(bytes, 77, 64);
+	user->write(a, bytes, 64);
+	memset(bytes, 0, 64);
 	assert_int_equal(ops->copy(device, stream, a + 4096, a, 64, NULL), RX_GPU_OK);
-	wait_idle(stream);
-	assert_memory_equal((void *)(uintptr_t)(a + 4096), (void *)(uintptr_t)a, 64);
+	backend_wait_idle(stream);
+	user->read(bytes, a + 4096, 64);
+	for (uint32_t i = 0; i < 64; i++)
+		assert_int_equal(bytes[i], 77);
 	ops->stream_close(device, stream);
 	ops->free(device, a);
 	assert_int_equal(ops->scratch_get(device, 600 << 10, &a, NULL), RX_GPU_OK);
@@ -772,43 +697,44 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(exactly_one_symbol),
-		cmocka_unit_test_setup_teardown(devices_are_described, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(absence_has_a_reason, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(plain_memory_is_shared, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(virtual_memory_is_shared, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(pieces_are_proven_one_by_one, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(
-			one_sample_proves_what_it_touches, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(zeros_prove_nothing, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(wrong_memory_is_found_out, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(replicas_prove_nothing, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(refusals_and_lies, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(the_cache_is_bounded, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(used_memory_is_unmapped_later, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(streams_write_and_wait, set_up, tear_down),
+			devices_are_described, backend_set_up, backend_tear_down),
 		cmocka_unit_test_setup_teardown(
-			capture_that_does_not_record_is_noticed, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(memory_and_scratch, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(a_lost_device_stays_lost, set_up, tear_down),
+			absence_has_a_reason, backend_set_up, backend_tear_down),
+		cmocka_unit_test_setup_teardown(
+			plain_memory_is_shared, backend_set_up, backend_tear_down),
+		cmocka_unit_test_setup_teardown(
+			virtual_memory_is_shared, backend_set_up, backend_tear_down),
+		cmocka_unit_test_setup_teardown(
+			pieces_are_proven_one_by_one, backend_set_up, backend_tear_down),
+		cmocka_unit_test_setup_teardown(
+			one_sample_proves_what_it_touches, backend_set_up, backend_tear_down),
+		cmocka_unit_test_setup_teardown(
+			zeros_prove_nothing, backend_set_up, backend_tear_down),
+		cmocka_unit_test_setup_teardown(
+			wrong_memory_is_found_out, backend_set_up, backend_tear_down),
+		cmocka_unit_test_setup_teardown(
+			replicas_prove_nothing, backend_set_up, backend_tear_down),
+		cmocka_unit_test_setup_teardown(
+			refusals_and_lies, backend_set_up, backend_tear_down),
+		cmocka_unit_test_setup_teardown(
+			the_cache_is_bounded, backend_set_up, backend_tear_down),
+		cmocka_unit_test_setup_teardown(
+			used_memory_is_unmapped_later, backend_set_up, backend_tear_down),
+		cmocka_unit_test_setup_teardown(
+			streams_write_and_wait, backend_set_up, backend_tear_down),
+		cmocka_unit_test_setup_teardown(
+			capture_that_does_not_record_is_noticed, backend_set_up, backend_tear_down),
+		cmocka_unit_test_setup_teardown(
+			memory_and_scratch, backend_set_up, backend_tear_down),
+		cmocka_unit_test_setup_teardown(
+			a_lost_device_stays_lost, backend_set_up, backend_tear_down),
 	};
-	int failed = 0;
-	int fd = -1;
 
 #ifdef __SANITIZE_THREAD__
 	/* The owner is forked while streams of the double have threads, and makes its own. */
 	puts("skipped: ThreadSanitizer does not support threads after such a fork");
 	return 77;
 #endif
-	(void)snprintf(code_path, sizeof(code_path), "/tmp/rx-gpu-code-%d", getpid());
-	fd = open(code_path, O_CREAT | O_WRONLY | O_EXCL, 0600);
-	if (fd < 0 || write(fd, "code", 4) != 4)
-		return 1;
-	(void)close(fd);
-	for (int i = 0; i < 2; i++) {
-		flavour = i ? "cuda" : "hip";
-		load();
-		failed += cmocka_run_group_tests_name(flavour, tests, NULL, NULL);
-	}
-	(void)unlink(code_path);
-	return failed != 0;
+	return BACKEND_RUN(tests);
 }
