@@ -54,7 +54,7 @@ static void check_own(struct lowprec *lp, uint8_t *slot, const struct lowprec_pi
 	double exact[BLOCK];
 	float got[BLOCK];
 
-	rx_mx_decode(got, RX_FLOAT32, slot + at, scales_of(slot, piece) + at / BLOCK, n);
+	rx_mx_decode(got, RX_FLOAT32, slot + at, scales_of(slot, piece) + at / BLOCK, n, false);
 	for (uint32_t i = 0; i < n; i++)
 		exact[i] = (double)values[i];
 	rx_precision_check_add(&lp->work.check, exact, got, n);
@@ -84,8 +84,8 @@ void lowprec_put(struct lowprec *lp, uint8_t *slot, const struct lowprec_piece *
 void lowprec_take(const struct lowprec *lp, const uint8_t *slot, const struct lowprec_piece *piece,
 	uint64_t at, uint64_t count, void *dst)
 {
-	rx_mx_decode(
-		dst, lp->run->call->sig.dtype, slot + at, slot + piece->room + at / BLOCK, count);
+	rx_mx_decode(dst, lp->run->call->sig.dtype, slot + at, slot + piece->room + at / BLOCK,
+		count, lp->run->plan.stream);
 }
 
 void lowprec_sum(const struct lowprec *lp, uint8_t *const slots[],

@@ -2,8 +2,8 @@
 /*
  * Allreduce in low precision: the pipeline of two_shot.c, with the same reasons why three buffers
  * of each kind need no further waiting. In round k a rank encodes chunk k into its staging, adds up
- * its part of chunk k - 1 from everybody's, its own included, and encodes the sum, and decodes
- * everybody's sums of chunk k - 2, its own included: so all ranks get the same.
+ * its part of chunk k - 1 from everybody's, its own included, encodes the sum and decodes that for
+ * itself, and decodes the peers' sums of chunk k - 2: so all ranks get the same.
  */
 #include "lowprec.h"
 
@@ -75,14 +75,15 @@ static void put_sums(
 }
 
 static void take_sums(const struct chunks *c, const uint8_t *slot, uint64_t at, uint32_t dtype,
-	void *dst, uint64_t count)
+	void *dst, uint64_t count, bool stream)
 {
 	uint32_t size = rx_dtype_size(dtype);
 	float values[LOWPREC_SUMS];
 	uint64_t n = 0;
 
 	if (!c->bf16) {
-		rx_mx_decode(dst, dtype, slot + at, slot + c->room + at / RX_MX_BLOCK, count);
+		rx_mx_decode(
+			dst, dtype, slot + at, slot + c->room + at / RX_MX_BLOCK, count, stream);
 		return;
 	}
 	for (uint64_t i = 0; i < count; i += n) {
@@ -91,6 +92,17 @@ static void take_sums(const struct chunks *c, const uint8_t *slot, uint64_t at, 
 			values, slot + (at + i) * sizeof(uint16_t), RX_BFLOAT16, (uint32_t)n);
 		rx_mx_finish((uint8_t *)dst + i * size, dtype, values, n, RX_SUM, 1);
 	}
+}
+
+/* A rank's sums to where this rank wants them. */
+static void take_part(const struct chunks *c, const struct lowprec_piece *piece,
+	struct rx_part part, const uint8_t *slot)
+{
+	const struct inline_run *run = c->lp->run;
+
+	take_sums(c, slot, 0, run->call->sig.dtype,
+		(uint8_t *)run->call->recv + (piece->first + part.first) * run->size, part.count,
+		run->plan.stream);
 }
 
 static void add_up(const struct chunks *c, uint64_t k)
@@ -116,10 +128,11 @@ static void add_up(const struct chunks *c, uint64_t k)
 		put_sums(c, out, at, sums, n);
 		if (lp->work.check.every == 0)
 			continue;
-		take_sums(c, out, at, RX_FLOAT32, sums, n);
+		take_sums(c, out, at, RX_FLOAT32, sums, n, false);
 		lowprec_check_sums(lp, in, &piece, part.first + at, n, sums);
 	}
 	run_step(lp->run);
+	take_part(c, &piece, part, out);
 }
 
 static void collect(const struct chunks *c, uint64_t k)
@@ -127,19 +140,16 @@ static void collect(const struct chunks *c, uint64_t k)
 	const struct inline_run *run = c->lp->run;
 	const struct rcclx_comm *comm = run->comm;
 	struct lowprec_piece piece = chunk_at(c, k);
-	uint8_t *to = (uint8_t *)run->call->recv + piece.first * run->size;
 
-	for (uint32_t i = 1; i <= comm->n_ranks; i++) {
+	for (uint32_t i = 1; i < comm->n_ranks; i++) {
 		/* Start behind the own rank, so that not all read from one peer at once. */
 		uint32_t rank = (comm->rank + i) % comm->n_ranks;
 		struct rx_part part = part_of(c, &piece, rank);
 
 		if (part.count == 0)
 			continue;
-		if (rank != comm->rank)
-			lowprec_moved(c->lp, part.count, sum_bytes(c, part.count));
-		take_sums(c, stage_out(c, rank, k), 0, run->call->sig.dtype,
-			to + part.first * run->size, part.count);
+		lowprec_moved(c->lp, part.count, sum_bytes(c, part.count));
+		take_part(c, &piece, part, stage_out(c, rank, k));
 	}
 }
 

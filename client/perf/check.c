@@ -125,7 +125,7 @@ static void quantise(uint32_t dtype, const void *src, uint64_t count, void *out)
 	uint8_t scales[MX_SCALES];
 
 	mx->encode(elems, scales, src, dtype, count, NULL);
-	mx->decode(out, dtype, elems, scales, count);
+	mx->decode(out, dtype, elems, scales, count, false);
 }
 
 static void fold_in_low_precision(struct perf_fold *fold, uint64_t first, uint64_t count, void *out)
@@ -149,7 +149,7 @@ static void fold_in_low_precision(struct perf_fold *fold, uint64_t first, uint64
 		rx_precision_widen(sums, halves, RX_BFLOAT16, (uint32_t)count);
 	} else if (fold->coll->coll == RX_ALL_REDUCE) {
 		mx->encode(elems, scales, sums, RX_FLOAT32, count, NULL);
-		mx->decode(out, dtype, elems, scales, count);
+		mx->decode(out, dtype, elems, scales, count, false);
 		return;
 	}
 	mx->finish(out, dtype, sums, count, RX_SUM, n_ranks);

@@ -51,12 +51,14 @@ void rx_mx_encode(uint8_t *elems, uint8_t *scales, const void *src, uint32_t dty
 	rx_float_env_leave(before);
 }
 
-void rx_mx_decode(
-	void *dst, uint32_t dtype, const uint8_t *elems, const uint8_t *scales, uint64_t count)
+void rx_mx_decode(void *dst, uint32_t dtype, const uint8_t *elems, const uint8_t *scales,
+	uint64_t count, bool stream)
 {
 	rx_float_env before = rx_float_env_enter();
 
-	best()->decode(dst, dtype, elems, scales, count);
+	best()->decode(dst, dtype, elems, scales, count, stream);
+	if (stream)
+		rx_stream_fence();
 	rx_float_env_leave(before);
 }
 

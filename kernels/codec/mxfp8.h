@@ -48,12 +48,13 @@ void rx_mx_encode(uint8_t *elems, uint8_t *scales, const void *src, uint32_t dty
 
 /**
  * rx_mx_decode() - elements and scales to values
+ * @stream: they will not be read soon, and bypass the cache (fenced before return)
  *
  * Any bytes are taken. Values are rounded to nearest even where @dtype lacks their bits, which
  * happens only near its smallest, and finite ones are clamped to its largest.
  */
-void rx_mx_decode(
-	void *dst, uint32_t dtype, const uint8_t *elems, const uint8_t *scales, uint64_t count);
+void rx_mx_decode(void *dst, uint32_t dtype, const uint8_t *elems, const uint8_t *scales,
+	uint64_t count, bool stream);
 
 /**
  * rx_mx_decode_add() - a term of a sum
@@ -75,13 +76,13 @@ void rx_mx_finish(
 	void *dst, uint32_t dtype, const float *acc, uint64_t count, uint32_t op, uint32_t n_ranks);
 
 /* The same functions in one instruction set, for tests and benchmarks. They need the default
- * floating point environment.
+ * floating point environment, and do not fence what they stream.
  */
 struct rx_mx_table {
 	void (*encode)(uint8_t *elems, uint8_t *scales, const void *src, uint32_t dtype,
 		uint64_t count, struct rx_mx_stats *stats);
 	void (*decode)(void *dst, uint32_t dtype, const uint8_t *elems, const uint8_t *scales,
-		uint64_t count);
+		uint64_t count, bool stream);
 	void (*decode_add)(float *acc, const uint8_t *elems, const uint8_t *scales, uint64_t count,
 		bool first);
 	void (*finish)(void *dst, uint32_t dtype, const float *acc, uint64_t count, uint32_t op,

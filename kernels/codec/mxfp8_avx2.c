@@ -2,9 +2,13 @@
 /*
  * The codec for AVX2 with F16C, which serves CPUs with AVX-512 too.
  *
- * A block stays in registers from the loads to the stores. The code is for what blocks are like
- * almost always: finite, and far from the ends of the range. Whatever else turns up is left to the
- * portable functions, block by block, before anything of it is stored.
+ * Encoding looks at a span of blocks twice, the second time in the cache: first for the largest
+ * magnitudes, which become scales a vector at a time, then to round. So no block's rounding waits
+ * for its own scale, which would take longer than the rounding.
+ *
+ * Decoding keeps a block in registers from the loads to the stores. The code is for what blocks are
+ * like almost always: finite, and far from the ends of the range. Whatever else turns up is left to
+ * the portable functions, block by block, before anything of it is stored.
  *
  * Elements are expanded by way of fp16. An E4M3 whose fields are put where fp16 has its own is the
  * same number, smaller by the difference of the biases (2^8), subnormals included, and for fp16 to
@@ -14,13 +18,22 @@
 
 #include "../host/vec.h"
 
+#include <assert.h>
+
 #define N_VECS      (RX_MX_BLOCK * 4 / VEC_BYTES)
 #define VEC_LANES   (VEC_BYTES / 4)
 #define EACH_VECTOR _Pragma("GCC unroll 4") for (unsigned v = 0; v < N_VECS; v++)
+#define EACH_BLOCK  _Pragma("GCC unroll 8") for (unsigned b = 0; b < GROUP; b++)
+
+/* Blocks that are encoded together: a lane for each one's scale. */
+#define GROUP VEC_LANES
 
 /* Beyond these scales, a finite element may be larger than what the dtype holds. */
 #define SCALE_MAX     (RX_MX_ESCAPE - 2)
 #define SCALE_MAX_F16 134u
+/* From here on, bfloat16 has every element's last digit: 2^-9 of the scale, and 2^-133 of its own.
+ */
+#define SCALE_MIN_BF16 3u
 
 struct values {
 	vec_f32 v[N_VECS];
@@ -30,19 +43,24 @@ struct words {
 	vec_u32 v[N_VECS];
 };
 
-RX_INLINE __m128i load_halves(const uint8_t *from)
+/* Two vectors of 16-bit values: a block */
+struct halves {
+	__m256i v[2];
+};
+
+RX_INLINE uint32_t value_bytes(uint32_t dtype)
 {
-	return _mm_loadu_si128((const __m128i *)(const void *)from);
+	return dtype == RX_FLOAT32 ? 4 : 2;
 }
 
-RX_INLINE vec_f32 widen_bf16(const uint8_t *from)
+RX_INLINE __m256i load_bytes(const uint8_t *from)
 {
-	return (vec_f32)((vec_u32)_mm256_cvtepu16_epi32(load_halves(from)) << 16);
+	return _mm256_loadu_si256((const __m256i *)(const void *)from);
 }
 
-RX_INLINE vec_f32 widen_f16(const uint8_t *from)
+RX_INLINE struct halves load_halves(const uint8_t *from)
 {
-	return (vec_f32)_mm256_cvtph_ps(load_halves(from));
+	return (struct halves){{load_bytes(from), load_bytes(from + VEC_BYTES)}};
 }
 
 RX_INLINE void store_halves(uint8_t *to, __m128i halves)
@@ -58,9 +76,9 @@ RX_INLINE void store_upper(uint8_t *to, vec_u32 v)
 				 _mm256_extracti128_si256(upper, 1)));
 }
 
-RX_INLINE void store_f16(uint8_t *to, vec_f32 v)
+RX_INLINE __m128i to_f16(vec_f32 v)
 {
-	store_halves(to, _mm256_cvtps_ph((__m256)v, _MM_FROUND_TO_NEAREST_INT));
+	return _mm256_cvtps_ph((__m256)v, _MM_FROUND_TO_NEAREST_INT);
 }
 
 RX_INLINE __m256i max4(struct words m)
@@ -69,57 +87,14 @@ RX_INLINE __m256i max4(struct words m)
 		_mm256_max_epu32((__m256i)m.v[2], (__m256i)m.v[3]));
 }
 
-RX_INLINE uint32_t max_of(struct words m)
-{
-	__m256i max = max4(m);
-	__m128i half = _mm_max_epu32(_mm256_castsi256_si128(max), _mm256_extracti128_si256(max, 1));
-
-	half = _mm_max_epu32(half, _mm_shuffle_epi32(half, _MM_SHUFFLE(1, 0, 3, 2)));
-	half = _mm_max_epu32(half, _mm_shuffle_epi32(half, _MM_SHUFFLE(2, 3, 0, 1)));
-	return (uint32_t)_mm_cvtsi128_si32(half);
-}
-
 RX_INLINE vec_u32 vec_max(vec_u32 a, uint32_t b)
 {
 	return (vec_u32)_mm256_max_epu32((__m256i)a, _mm256_set1_epi32((int32_t)b));
 }
 
-/* Packing works in halves of registers, so it leaves groups of four out of order. */
-RX_INLINE __m256i in_order(__m256i packed)
-{
-	return _mm256_permutevar8x32_epi32(packed, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7));
-}
-
-/*
- * Bytes of the codes, with the signs of the values, in order. As integers, values saturate when
- * they are packed, and keep their signs: all negative ones are far below the smallest byte.
- */
-RX_INLINE __m256i bytes_of(struct words codes, struct values signs)
-{
-	__m256i code =
-		_mm256_packus_epi16(_mm256_packus_epi32((__m256i)codes.v[0], (__m256i)codes.v[1]),
-			_mm256_packus_epi32((__m256i)codes.v[2], (__m256i)codes.v[3]));
-	__m256i sign =
-		_mm256_packs_epi16(_mm256_packs_epi32((__m256i)signs.v[0], (__m256i)signs.v[1]),
-			_mm256_packs_epi32((__m256i)signs.v[2], (__m256i)signs.v[3]));
-
-	sign = _mm256_and_si256(sign, _mm256_set1_epi8((int8_t)0x80));
-	return in_order(_mm256_or_si256(code, sign));
-}
-
 RX_INLINE uint32_t equal_bytes(__m256i a, __m256i b)
 {
 	return (uint32_t)_mm256_movemask_epi8(_mm256_cmpeq_epi8(a, b));
-}
-
-RX_INLINE uint32_t zeros_of(struct words w)
-{
-	struct words zero;
-
-	EACH_VECTOR zero.v[v] = (vec_u32)(w.v[v] == 0);
-	return (uint32_t)_mm256_movemask_epi8(in_order(
-		_mm256_packs_epi16(_mm256_packs_epi32((__m256i)zero.v[0], (__m256i)zero.v[1]),
-			_mm256_packs_epi32((__m256i)zero.v[2], (__m256i)zero.v[3]))));
 }
 
 RX_INLINE bool any_above(struct words m, uint32_t limit)
@@ -144,24 +119,12 @@ RX_INLINE struct values expand(__m256i elems)
 	}
 	return out;
 }
-RX_INLINE __m256i load_elems(const uint8_t *elems)
-{
-	return _mm256_loadu_si256((const __m256i *)(const void *)elems);
-}
 
-RX_INLINE struct values load_values(const uint8_t *from, uint32_t dtype)
+RX_INLINE struct values load_floats(const float *from)
 {
 	struct values out;
 
-	EACH_VECTOR
-	{
-		if (dtype == RX_FLOAT32)
-			out.v[v] = (vec_f32)vec_load(from + v * VEC_BYTES);
-		else if (dtype == RX_BFLOAT16)
-			out.v[v] = widen_bf16(from + v * VEC_BYTES / 2);
-		else
-			out.v[v] = widen_f16(from + v * VEC_BYTES / 2);
-	}
+	EACH_VECTOR out.v[v] = (vec_f32)vec_load((const uint8_t *)(from + v * VEC_LANES));
 	return out;
 }
 
@@ -177,7 +140,7 @@ RX_INLINE void store_values(uint8_t *to, uint32_t dtype, struct values in)
 		else if (dtype == RX_BFLOAT16)
 			store_upper(to + v * VEC_BYTES / 2, bits + 0x7fffu + ((bits >> 16) & 1));
 		else
-			store_f16(to + v * VEC_BYTES / 2, in.v[v]);
+			store_halves(to + v * VEC_BYTES / 2, to_f16(in.v[v]));
 	}
 }
 
@@ -189,71 +152,306 @@ RX_INLINE struct words magnitudes_of(struct values in)
 	return out;
 }
 
-/*
- * Rounds the magnitudes, times 2^-exponent, to E4M3: by adding a power of two so much larger that
- * the last digit of the sum is what has to be kept, three digits below a number's first one, but
- * not below those of E4M3's smallest normal number. What the sum has more than that power is the
- * number in units of that digit; the first one comes in as 8, so the exponent field is what is
- * above the smallest.
- */
-RX_INLINE struct words round_to_e4m3(struct words magnitudes, uint32_t scale)
+/* ---- encoding: the largest magnitudes of a group ---- */
+
+RX_INLINE __m256i max_of(__m256i a, __m256i b, uint32_t dtype)
 {
-	const uint32_t smallest = 121u << 23; /* 2^-6 */
-	const uint32_t up = 20u << 23;
-	vec_f32 factor = VEC_SPLAT(vec_f32, rx_mx_float((254u - scale) << 23));
+	return dtype == RX_FLOAT32 ? _mm256_max_epu32(a, b) : _mm256_max_epu16(a, b);
+}
+
+/* Of a block, the larger of magnitudes that lie some lanes apart */
+RX_INLINE __m256i block_max(const uint8_t *src, uint32_t dtype)
+{
+	const __m256i magnitude = _mm256_set1_epi16(0x7fff);
+
+	if (dtype == RX_FLOAT32)
+		return max4(magnitudes_of(load_floats((const float *)(const void *)src)));
+	return _mm256_max_epu16(_mm256_and_si256(load_bytes(src), magnitude),
+		_mm256_and_si256(load_bytes(src + VEC_BYTES), magnitude));
+}
+
+/* Lanes of 32 bits in pairs, or pairs of them, from @a and from @b: the larger ones */
+RX_INLINE __m256i merge_lanes(__m256i a, __m256i b, uint32_t dtype)
+{
+	return max_of(_mm256_unpacklo_epi32(a, b), _mm256_unpackhi_epi32(a, b), dtype);
+}
+
+RX_INLINE __m256i merge_pairs(__m256i a, __m256i b, uint32_t dtype)
+{
+	return max_of(_mm256_unpacklo_epi64(a, b), _mm256_unpackhi_epi64(a, b), dtype);
+}
+
+/* The largest of each vector, a 32-bit lane for each */
+RX_INLINE __m256i group_max(const __m256i m[GROUP], uint32_t dtype)
+{
+	__m256i low =
+		merge_pairs(merge_lanes(m[0], m[1], dtype), merge_lanes(m[2], m[3], dtype), dtype);
+	__m256i high =
+		merge_pairs(merge_lanes(m[4], m[5], dtype), merge_lanes(m[6], m[7], dtype), dtype);
+
+	return max_of(_mm256_permute2x128_si256(low, high, 0x20),
+		_mm256_permute2x128_si256(low, high, 0x31), dtype);
+}
+
+/* Both halves of a lane hold magnitudes: the larger one, as fp32 */
+RX_INLINE vec_u32 widen_max(__m256i max, uint32_t dtype)
+{
+	__m256i larger = _mm256_max_epu16(max, _mm256_slli_epi32(max, 16));
+
+	if (dtype == RX_BFLOAT16)
+		return (vec_u32)larger & 0xffff0000u;
+	larger = _mm256_srli_epi32(larger, 16);
+	larger = _mm256_permute4x64_epi64(_mm256_packus_epi32(larger, larger), 0x08);
+	return (vec_u32)_mm256_cvtph_ps(_mm256_castsi256_si128(larger));
+}
+
+/* Of the @n blocks from @src on, at most a group; the other lanes are zero. */
+RX_INLINE vec_u32 amax_of(const uint8_t *src, uint32_t n, uint32_t dtype)
+{
+	__m256i m[GROUP];
+
+	EACH_BLOCK m[b] = b < n ? block_max(src + b * RX_MX_BLOCK * value_bytes(dtype), dtype)
+				: _mm256_setzero_si256();
+	if (dtype == RX_FLOAT32)
+		return (vec_u32)group_max(m, dtype);
+	return widen_max(group_max(m, dtype), dtype);
+}
+
+/* rx_mx_scale() of finite blocks */
+RX_INLINE vec_u32 scales_of(vec_u32 amax)
+{
+	return vec_max((amax + 0x1fffffu) >> 23, 8) - 8;
+}
+
+RX_INLINE void store_scales(uint8_t *to, vec_u32 scales, uint32_t n)
+{
+	__m128i words = _mm_packus_epi32(_mm256_castsi256_si128((__m256i)scales),
+		_mm256_extracti128_si256((__m256i)scales, 1));
+	int64_t bytes = _mm_cvtsi128_si64(_mm_packus_epi16(words, words));
+
+	memcpy(to, &bytes, n);
+}
+
+/* ---- encoding: rounding a block ---- */
+
+/* Types of 16 bits are unpacked within halves of registers, as packing puts them together again. */
+RX_INLINE struct words load_magnitudes(const uint8_t *from, uint32_t dtype)
+{
+	const __m256i magnitude = _mm256_set1_epi16(0x7fff);
 	struct words out;
 
-	EACH_VECTOR
-	{
-		vec_f32 value = (vec_f32)magnitudes.v[v] * factor;
-		vec_u32 power = vec_max((vec_u32)value & RX_MX_INF, smallest);
-		vec_u32 sum = (vec_u32)(value + (vec_f32)(power + up));
+	if (dtype == RX_FLOAT32)
+		return magnitudes_of(load_floats((const float *)(const void *)from));
+	for (unsigned half = 0; half < 2; half++) {
+		__m256i in = _mm256_and_si256(load_bytes(from + half * VEC_BYTES), magnitude);
+		__m256i low;
+		__m256i high;
 
-		out.v[v] = sum - power + ((power >> 20) - (up + (smallest >> 20)));
+		if (dtype == RX_BFLOAT16) {
+			low = _mm256_unpacklo_epi16(_mm256_setzero_si256(), in);
+			high = _mm256_unpackhi_epi16(_mm256_setzero_si256(), in);
+		} else {
+			in = _mm256_permute4x64_epi64(in, 0xd8);
+			low = (__m256i)_mm256_cvtph_ps(_mm256_castsi256_si128(in));
+			high = (__m256i)_mm256_cvtph_ps(_mm256_extracti128_si256(in, 1));
+		}
+		out.v[2 * half] = (vec_u32)low;
+		out.v[2 * half + 1] = (vec_u32)high;
 	}
 	return out;
 }
 
-RX_INLINE void count_block(struct rx_mx_stats *stats, uint32_t dtype, uint32_t amax,
-	struct words magnitudes, __m256i elems)
+/* Bytes that were packed from load_magnitudes(), in order */
+RX_INLINE __m256i in_order(__m256i packed, uint32_t dtype)
+{
+	if (dtype == RX_FLOAT32)
+		return _mm256_permutevar8x32_epi32(
+			packed, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7));
+	return _mm256_permute4x64_epi64(packed, 0xd8);
+}
+
+/*
+ * Bytes of the codes of magnitudes times @factor, not yet in order.
+ *
+ * They are rounded to E4M3 by adding a power of two so much larger that the last digit of the sum
+ * is what has to be kept, three digits below a number's first one, but not below those of E4M3's
+ * smallest normal number. The sum's lower half then is the number in units of that digit; the first
+ * one comes in as 8, so the exponent field is what is above the smallest. The upper half is the
+ * power, the last bit of its exponent worth 128 there and 8 in the code: with the lower half 16
+ * times, the halves add up to 16 codes, and a constant.
+ */
+RX_INLINE __m256i codes_of(struct words magnitudes, vec_f32 factor)
+{
+	const uint32_t smallest = 121u << 23; /* 2^-6 */
+	const uint32_t up = 20u << 23;
+	const __m256i weights = _mm256_set1_epi32((1 << 16) + 16);
+	const __m256i constant = _mm256_set1_epi16((up >> 16) + (smallest >> 16));
+	__m256i codes[N_VECS];
+	__m256i words[2];
+
+	EACH_VECTOR
+	{
+		vec_f32 value = (vec_f32)magnitudes.v[v] * factor;
+		vec_u32 power = vec_max((vec_u32)value & RX_MX_INF, smallest) + up;
+
+		codes[v] = _mm256_madd_epi16((__m256i)(value + (vec_f32)power), weights);
+	}
+	for (unsigned i = 0; i < 2; i++) {
+		words[i] = _mm256_packs_epi32(codes[2 * i], codes[2 * i + 1]);
+		words[i] = _mm256_srli_epi16(_mm256_sub_epi16(words[i], constant), 4);
+	}
+	return _mm256_packus_epi16(words[0], words[1]);
+}
+
+/*
+ * Bytes with the signs of the values, in the order of codes_of(). As integers, values saturate when
+ * they are packed, and keep their signs.
+ */
+RX_INLINE __m256i signs_of(const uint8_t *src, uint32_t dtype)
 {
 	const __m256i sign = _mm256_set1_epi8((int8_t)0x80);
-	uint32_t saturating = (dtype == RX_FLOAT16 ? 0x47800000u : RX_MX_INF) - 0x80000u;
-	uint32_t zeros = equal_bytes(_mm256_or_si256(elems, sign), sign);
+	__m256i low = load_bytes(src);
+	__m256i high = load_bytes(src + VEC_BYTES);
 
-	stats->n_blocks++;
-	stats->n_saturated += amax >= saturating;
-	if (rx_unlikely(zeros != 0))
-		stats->n_flushed += (zeros & ~zeros_of(magnitudes)) != 0;
+	if (dtype == RX_FLOAT32) {
+		low = _mm256_packs_epi32(low, high);
+		high = _mm256_packs_epi32(
+			load_bytes(src + 2 * VEC_BYTES), load_bytes(src + 3 * VEC_BYTES));
+	}
+	return _mm256_and_si256(_mm256_packs_epi16(low, high), sign);
+}
+
+/* A finite block. Return: its codes, without signs, in no particular order. */
+RX_INLINE __m256i encode_block(uint8_t *elems, const uint8_t *src, uint32_t dtype, vec_f32 factor)
+{
+	__m256i codes = codes_of(load_magnitudes(src, dtype), factor);
+	__m256i packed = in_order(_mm256_or_si256(codes, signs_of(src, dtype)), dtype);
+
+	_mm256_storeu_si256((__m256i *)(void *)elems, packed);
+	return codes;
+}
+
+/* ---- encoding: spans ---- */
+
+/* Blocks of which the scales are found first; the second look finds them in the first-level cache.
+ */
+#define SPAN 32u
+/* Bytes of elements ahead of which their line is fetched: it often is another core's. */
+#define AHEAD (SPAN * RX_MX_BLOCK)
+
+struct span {
+	const uint8_t *src;
+	uint8_t *elems;
+	uint8_t *scales;
+	uint32_t n_blocks;    /* 1 .. SPAN */
+	uint32_t n_saturated; /* blocks */
+	uint32_t special;     /* a bit for each block with NaN or infinity */
+	float factors[SPAN];
+};
+
+static_assert(SPAN <= 32 && SPAN % GROUP == 0, "a bit for each block, whole groups");
+
+RX_INLINE uint32_t lanes_from(vec_u32 values, uint32_t limit)
+{
+	__m256i is = _mm256_cmpgt_epi32((__m256i)values, _mm256_set1_epi32((int32_t)limit - 1));
+
+	return (uint32_t)_mm256_movemask_ps((__m256)is);
+}
+
+/* Of @n blocks from @at on; at most a group, all of whose factors there is room for */
+RX_INLINE void find_scales(struct span *span, uint32_t at, uint32_t n, vec_u32 amax, uint32_t dtype)
+{
+	const uint32_t saturating = (dtype == RX_FLOAT16 ? 0x47800000u : RX_MX_INF) - 0x80000u;
+	vec_u32 scales = scales_of(amax);
+	uint32_t special = lanes_from(amax, RX_MX_INF);
+
+	vec_store((uint8_t *)(span->factors + at), (vec_u8)((254u - scales) << 23));
+	store_scales(span->scales + at, scales, n);
+	span->special |= special << at;
+	span->n_saturated += (uint32_t)__builtin_popcount(lanes_from(amax, saturating) & ~special);
+}
+
+RX_INLINE void look(struct span *span, uint32_t dtype)
+{
+	const uint64_t step = RX_MX_BLOCK * value_bytes(dtype);
+	uint32_t at = 0;
+
+	span->special = 0;
+	span->n_saturated = 0;
+	for (; at + GROUP <= span->n_blocks; at += GROUP)
+		find_scales(span, at, GROUP, amax_of(span->src + at * step, GROUP, dtype), dtype);
+	if (at < span->n_blocks)
+		find_scales(span, at, span->n_blocks - at,
+			amax_of(span->src + at * step, span->n_blocks - at, dtype), dtype);
+}
+
+/* In how many blocks did something become zero? */
+static uint32_t count_flushed(const struct span *span, uint32_t dtype)
+{
+	const __m256i sign = _mm256_set1_epi8((int8_t)0x80);
+	uint32_t n = 0;
+
+	for (uint32_t b = 0; b < span->n_blocks; b++) {
+		struct words zero =
+			load_magnitudes(span->src + b * RX_MX_BLOCK * value_bytes(dtype), dtype);
+		__m256i elems = load_bytes(span->elems + b * RX_MX_BLOCK);
+		uint32_t zeros = equal_bytes(_mm256_or_si256(elems, sign), sign);
+		__m256i packed;
+
+		EACH_VECTOR zero.v[v] = (vec_u32)(zero.v[v] == 0);
+		packed = _mm256_packs_epi16(
+			_mm256_packs_epi32((__m256i)zero.v[0], (__m256i)zero.v[1]),
+			_mm256_packs_epi32((__m256i)zero.v[2], (__m256i)zero.v[3]));
+		zeros &= ~(uint32_t)_mm256_movemask_epi8(in_order(packed, dtype));
+		n += zeros != 0 && !(span->special >> b & 1);
+	}
+	return n;
+}
+
+RX_INLINE void encode_span(struct span *span, uint32_t dtype, struct rx_mx_stats *stats)
+{
+	const uint64_t step = RX_MX_BLOCK * value_bytes(dtype);
+	__m256i least = _mm256_set1_epi8(0x7f);
+
+	look(span, dtype);
+	for (uint32_t b = 0; b < span->n_blocks; b++) {
+		const uint8_t *src = span->src + b * step;
+		uint8_t *elems = span->elems + b * RX_MX_BLOCK;
+
+		for (uint64_t line = 0; line < step; line += RX_CACHE_LINE)
+			__builtin_prefetch(src + SPAN * step + line);
+		__builtin_prefetch(elems + AHEAD, 1);
+		if (rx_unlikely(span->special >> b & 1))
+			rx_mx_portable.encode(
+				elems, span->scales + b, src, dtype, RX_MX_BLOCK, stats);
+		else
+			least = _mm256_min_epu8(
+				least, encode_block(elems, src, dtype,
+					       VEC_SPLAT(vec_f32, span->factors[b])));
+	}
+	if (!stats)
+		return;
+	stats->n_blocks += span->n_blocks - (uint32_t)__builtin_popcount(span->special);
+	stats->n_saturated += span->n_saturated;
+	if (rx_unlikely(equal_bytes(least, _mm256_setzero_si256()) != 0))
+		stats->n_flushed += count_flushed(span, dtype);
 }
 
 RX_INLINE void encode_as(uint8_t *elems, uint8_t *scales, const uint8_t *src, uint32_t dtype,
 	uint64_t count, struct rx_mx_stats *stats)
 {
-	const uint64_t step = RX_MX_BLOCK * (dtype == RX_FLOAT32 ? 4u : 2u);
+	struct span span = {.src = src, .elems = elems, .scales = scales};
 
-	for (; count >= RX_MX_BLOCK; count -= RX_MX_BLOCK) {
-		struct values in = load_values(src, dtype);
-		struct words magnitudes = magnitudes_of(in);
-		uint32_t amax = max_of(magnitudes);
-
-		if (rx_likely(amax < RX_MX_INF)) {
-			uint32_t scale = rx_mx_scale(amax, 0);
-			__m256i packed = bytes_of(round_to_e4m3(magnitudes, scale), in);
-
-			_mm256_storeu_si256((__m256i *)(void *)elems, packed);
-			*scales = (uint8_t)scale;
-			if (stats)
-				count_block(stats, dtype, amax, magnitudes, packed);
-		} else {
-			rx_mx_portable.encode(elems, scales, src, dtype, RX_MX_BLOCK, stats);
-		}
-		elems += RX_MX_BLOCK;
-		scales++;
-		src += step;
+	while (count >= RX_MX_BLOCK) {
+		span.n_blocks = (uint32_t)rx_min_u64(count / RX_MX_BLOCK, SPAN);
+		encode_span(&span, dtype, stats);
+		span.elems += span.n_blocks * RX_MX_BLOCK;
+		span.scales += span.n_blocks;
+		span.src += span.n_blocks * RX_MX_BLOCK * value_bytes(dtype);
+		count -= span.n_blocks * RX_MX_BLOCK;
 	}
 	if (count > 0)
-		rx_mx_portable.encode(elems, scales, src, dtype, count, stats);
+		rx_mx_portable.encode(span.elems, span.scales, span.src, dtype, count, stats);
 }
 
 static void encode(uint8_t *elems, uint8_t *scales, const void *src, uint32_t dtype, uint64_t count,
@@ -267,12 +465,14 @@ static void encode(uint8_t *elems, uint8_t *scales, const void *src, uint32_t dt
 		encode_as(elems, scales, src, RX_FLOAT16, count, stats);
 }
 
-/* A block without NaN, infinity or values larger than what is wanted */
-RX_INLINE bool is_plain(__m256i elems, uint32_t scale, uint32_t scale_max)
+/* ---- decoding ---- */
+
+/* A block without NaN, infinity or values that are not wanted */
+RX_INLINE bool is_plain(__m256i elems, uint32_t scale, uint32_t scale_min, uint32_t scale_max)
 {
 	const __m256i sign = _mm256_set1_epi8((int8_t)0x80);
 
-	return scale <= scale_max &&
+	return scale >= scale_min && scale <= scale_max &&
 	       equal_bytes(_mm256_or_si256(elems, sign), _mm256_set1_epi8((int8_t)0xff)) == 0;
 }
 
@@ -286,42 +486,107 @@ RX_INLINE struct values values_of(__m256i elems, uint32_t scale)
 	return out;
 }
 
-RX_INLINE void decode_as(
-	uint8_t *dst, uint32_t dtype, const uint8_t *elems, const uint8_t *scales, uint64_t count)
+/* How results are stored; past the cache they have to be aligned. */
+enum how { HOW_CACHED, HOW_STREAM_16, HOW_STREAM_32 };
+
+RX_INLINE void put(uint8_t *to, __m256i value, enum how how)
 {
-	const uint64_t step = RX_MX_BLOCK * (dtype == RX_FLOAT32 ? 4u : 2u);
+	__m128i *at = (__m128i *)(void *)to;
+
+	if (how == HOW_STREAM_32) {
+		_mm256_stream_si256((__m256i *)(void *)to, value);
+	} else if (how == HOW_STREAM_16) {
+		_mm_stream_si128(at, _mm256_castsi256_si128(value));
+		_mm_stream_si128(at + 1, _mm256_extracti128_si256(value, 1));
+	} else {
+		_mm256_storeu_si256((__m256i *)(void *)to, value);
+	}
+}
+
+/* All digits of an E4M3 are in the upper half of an fp32, so that no rounding is needed. */
+RX_INLINE void put_bf16(uint8_t *to, __m256i elems, uint32_t scale, enum how how)
+{
+	const __m256i even_first = _mm256_broadcastsi128_si256(
+		_mm_setr_epi8(0, 2, 4, 6, 8, 10, 12, 14, 1, 3, 5, 7, 9, 11, 13, 15));
+	struct values in = values_of(_mm256_shuffle_epi8(elems, even_first), scale);
+
+	for (unsigned half = 0; half < 2; half++) {
+		__m256i even = _mm256_srli_epi32((__m256i)in.v[2 * half], 16);
+
+		put(to + half * VEC_BYTES,
+			_mm256_blend_epi16(even, (__m256i)in.v[2 * half + 1], 0xaa), how);
+	}
+}
+
+RX_INLINE void put_block(uint8_t *to, uint32_t dtype, __m256i elems, uint32_t scale, enum how how)
+{
+	struct values in;
+
+	if (dtype == RX_BFLOAT16) {
+		put_bf16(to, elems, scale, how);
+		return;
+	}
+	in = values_of(elems, scale);
+	if (dtype == RX_FLOAT32) {
+		EACH_VECTOR put(to + v * VEC_BYTES, (__m256i)in.v[v], how);
+		return;
+	}
+	for (unsigned half = 0; half < 2; half++)
+		put(to + half * VEC_BYTES,
+			_mm256_set_m128i(to_f16(in.v[2 * half + 1]), to_f16(in.v[2 * half])), how);
+}
+
+RX_INLINE void decode_as(uint8_t *dst, uint32_t dtype, const uint8_t *elems, const uint8_t *scales,
+	uint64_t count, enum how how)
+{
+	const uint64_t step = RX_MX_BLOCK * value_bytes(dtype);
+	const uint32_t scale_min = dtype == RX_BFLOAT16 ? SCALE_MIN_BF16 : 0;
 	const uint32_t scale_max = dtype == RX_FLOAT16 ? SCALE_MAX_F16 : SCALE_MAX;
 
 	for (; count >= RX_MX_BLOCK; count -= RX_MX_BLOCK) {
-		__m256i block = load_elems(elems);
+		__m256i block = load_bytes(elems);
 
-		if (rx_likely(is_plain(block, *scales, scale_max)))
-			store_values(dst, dtype, values_of(block, *scales));
+		if (rx_likely(is_plain(block, *scales, scale_min, scale_max)))
+			put_block(dst, dtype, block, *scales, how);
 		else
-			rx_mx_portable.decode(dst, dtype, elems, scales, RX_MX_BLOCK);
+			rx_mx_portable.decode(dst, dtype, elems, scales, RX_MX_BLOCK, false);
 		elems += RX_MX_BLOCK;
 		scales++;
 		dst += step;
 	}
 	if (count > 0)
-		rx_mx_portable.decode(dst, dtype, elems, scales, count);
+		rx_mx_portable.decode(dst, dtype, elems, scales, count, false);
 }
 
-static void decode(
-	void *dst, uint32_t dtype, const uint8_t *elems, const uint8_t *scales, uint64_t count)
+/* Unaligned destinations go through the cache. */
+RX_INLINE void decode_how(uint8_t *dst, uint32_t dtype, const uint8_t *elems, const uint8_t *scales,
+	uint64_t count, bool stream)
+{
+	if (stream && (uintptr_t)dst % VEC_BYTES == 0)
+		decode_as(dst, dtype, elems, scales, count, HOW_STREAM_32);
+	else if (stream && (uintptr_t)dst % (VEC_BYTES / 2) == 0)
+		decode_as(dst, dtype, elems, scales, count, HOW_STREAM_16);
+	else
+		decode_as(dst, dtype, elems, scales, count, HOW_CACHED);
+}
+
+static void decode(void *dst, uint32_t dtype, const uint8_t *elems, const uint8_t *scales,
+	uint64_t count, bool stream)
 {
 	if (dtype == RX_FLOAT32)
-		decode_as(dst, RX_FLOAT32, elems, scales, count);
+		decode_how(dst, RX_FLOAT32, elems, scales, count, stream);
 	else if (dtype == RX_BFLOAT16)
-		decode_as(dst, RX_BFLOAT16, elems, scales, count);
+		decode_how(dst, RX_BFLOAT16, elems, scales, count, stream);
 	else
-		decode_as(dst, RX_FLOAT16, elems, scales, count);
+		decode_how(dst, RX_FLOAT16, elems, scales, count, stream);
 }
+
+/* ---- sums ---- */
 
 /* Adds a plain block; false, and nothing stored, if a sum is not finite. */
 RX_INLINE bool add_block(float *acc, struct values terms)
 {
-	struct values sums = load_values((const uint8_t *)acc, RX_FLOAT32);
+	struct values sums = load_floats(acc);
 
 	EACH_VECTOR sums.v[v] += terms.v[v];
 	if (rx_unlikely(any_above(magnitudes_of(sums), RX_MX_MAX_F32)))
@@ -334,13 +599,13 @@ static void decode_add(
 	float *acc, const uint8_t *elems, const uint8_t *scales, uint64_t count, bool first)
 {
 	if (first) {
-		decode_as((uint8_t *)acc, RX_FLOAT32, elems, scales, count);
+		decode_as((uint8_t *)acc, RX_FLOAT32, elems, scales, count, HOW_CACHED);
 		return;
 	}
 	for (; count >= RX_MX_BLOCK; count -= RX_MX_BLOCK) {
-		__m256i block = load_elems(elems);
+		__m256i block = load_bytes(elems);
 
-		if (rx_unlikely(!is_plain(block, *scales, SCALE_MAX) ||
+		if (rx_unlikely(!is_plain(block, *scales, 0, SCALE_MAX) ||
 				!add_block(acc, values_of(block, *scales))))
 			rx_mx_portable.decode_add(acc, elems, scales, RX_MX_BLOCK, false);
 		elems += RX_MX_BLOCK;
@@ -354,13 +619,13 @@ static void decode_add(
 RX_INLINE void finish_as(uint8_t *dst, uint32_t dtype, const float *acc, uint64_t count,
 	uint32_t op, uint32_t n_ranks)
 {
-	const uint64_t step = RX_MX_BLOCK * (dtype == RX_FLOAT32 ? 4u : 2u);
+	const uint64_t step = RX_MX_BLOCK * value_bytes(dtype);
 	const uint32_t largest = dtype == RX_FLOAT32    ? RX_MX_MAX_F32
 				 : dtype == RX_BFLOAT16 ? RX_MX_MAX_BF16
 							: RX_MX_MAX_F16;
 
 	for (; count >= RX_MX_BLOCK; count -= RX_MX_BLOCK) {
-		struct values in = load_values((const uint8_t *)acc, RX_FLOAT32);
+		struct values in = load_floats(acc);
 
 		if (op == RX_AVG)
 			EACH_VECTOR in.v[v] /= (float)n_ranks;

@@ -112,12 +112,13 @@ static void encode(uint8_t *elems, uint8_t *scales, const void *src, uint32_t dt
 	}
 }
 
-static void decode(
-	void *dst, uint32_t dtype, const uint8_t *elems, const uint8_t *scales, uint64_t count)
+static void decode(void *dst, uint32_t dtype, const uint8_t *elems, const uint8_t *scales,
+	uint64_t count, bool stream)
 {
 	uint8_t *to = dst;
 	uint32_t bits[RX_MX_BLOCK];
 
+	(void)stream;
 	for (uint64_t at = 0; at < count; at += RX_MX_BLOCK) {
 		uint32_t n = block_at(at, count);
 

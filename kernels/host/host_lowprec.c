@@ -127,12 +127,12 @@ static void spread_sums(struct work *w, uint64_t at, uint64_t n)
 		if (bf16)
 			rx_mx_finish(to, args->dtype, w->sums, n, RX_SUM, 1);
 		else
-			rx_mx_decode(to, args->dtype, w->wire, w->scales, n);
+			rx_mx_decode(to, args->dtype, w->wire, w->scales, n, false);
 	}
 	if (w->lp->work.check.every == 0)
 		return;
 	if (!bf16)
-		rx_mx_decode(w->sums, RX_FLOAT32, w->wire, w->scales, n);
+		rx_mx_decode(w->sums, RX_FLOAT32, w->wire, w->scales, n, false);
 	check_sums(w, at, n, w->sums);
 }
 
@@ -213,7 +213,8 @@ static void check_copy(struct work *w, const uint8_t *src, uint64_t at, uint64_t
 		rx_precision_widen(values, src + (at + first) * w->size, w->args->dtype, count);
 		for (uint32_t i = 0; i < count; i++)
 			w->exact[0][i] = (double)values[i];
-		rx_mx_decode(got, RX_FLOAT32, w->wire + first, w->scales + first / BLOCK, count);
+		rx_mx_decode(
+			got, RX_FLOAT32, w->wire + first, w->scales + first / BLOCK, count, false);
 		rx_precision_check_add(&w->lp->work.check, w->exact[0], got, count);
 	}
 }
@@ -232,7 +233,8 @@ static int copy_block(struct work *w, const uint8_t *src, uint64_t count, uint8_
 			&w->lp->work.stats);
 		check_copy(w, src, at, n);
 		for (uint32_t i = 0; i < n_dst; i++)
-			rx_mx_decode(dst[i] + at * w->size, w->args->dtype, w->wire, w->scales, n);
+			rx_mx_decode(dst[i] + at * w->size, w->args->dtype, w->wire, w->scales, n,
+				false);
 		moved(w, n_others, n, rx_mx_bytes(n));
 	}
 	return 0;

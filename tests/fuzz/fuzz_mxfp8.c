@@ -46,7 +46,7 @@ static void decode(const uint8_t *elems, const uint8_t *scales, uint64_t count, 
 	if (!room || !acc)
 		abort();
 	memset(room, FILLER, bytes + ALIGNMENTS + 2 * GUARD);
-	rx_mx_decode(dst, dtype, elems, scales, count);
+	rx_mx_decode(dst, dtype, elems, scales, count, false);
 	check_guard(dst - GUARD);
 	check_guard(dst + bytes);
 	for (uint64_t i = 0; dtype == RX_FLOAT32 && i < count; i++) {

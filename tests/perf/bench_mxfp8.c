@@ -19,13 +19,14 @@
 #define MIN_NS     1000000.0 /* small sizes are repeated until it takes that long */
 #define HUGE_PAGE  (2ul << 20)
 
-enum what { COPY, ENCODE, ENCODE_COUNTED, DECODE, ADD, FINISH, WHAT_N };
+enum what { COPY, ENCODE, ENCODE_COUNTED, DECODE, DECODE_STREAM, ADD, FINISH, WHAT_N };
 
 static const char *const what_names[WHAT_N] = {
 	[COPY] = "memcpy",
 	[ENCODE] = "encode",
 	[ENCODE_COUNTED] = "encode, counted",
 	[DECODE] = "decode",
+	[DECODE_STREAM] = "decode, streamed",
 	[ADD] = "decode_add",
 	[FINISH] = "finish",
 };
@@ -70,7 +71,9 @@ static void do_once(struct work *w, enum what what)
 		w->table->encode(w->elems, w->scales, w->values, w->dtype, w->count, &w->stats);
 		break;
 	case DECODE:
-		w->table->decode(w->copy, w->dtype, w->elems, w->scales, w->count);
+	case DECODE_STREAM:
+		w->table->decode(
+			w->copy, w->dtype, w->elems, w->scales, w->count, what == DECODE_STREAM);
 		break;
 	case ADD:
 		w->table->decode_add(w->acc, w->elems, w->scales, w->count, false);

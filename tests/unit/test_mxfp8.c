@@ -78,7 +78,8 @@ static void test_decode_everything(void **state)
 						mx_dtypes[t], elems[i], (uint8_t)scale);
 				for_each_table(table)
 				{
-					table->decode(out, mx_dtypes[t], elems, scales, N_CODES);
+					table->decode(
+						out, mx_dtypes[t], elems, scales, N_CODES, false);
 					for (unsigned i = 0; i < N_CODES; i++)
 						assert_int_equal(
 							load(out, mx_dtypes[t], i), expected[i]);
@@ -151,6 +152,77 @@ static void test_encode_random_blocks(void **state)
 	}
 }
 
+/* ---- many blocks at a time: each one's scale is its own, whatever its neighbours are ---- */
+
+#define MANY 75u
+
+/* Of any magnitude that the type has, near its ends more often than data is, or not finite. */
+static void fill_any(uint8_t *block, uint32_t dtype, uint64_t number)
+{
+	uint64_t kind = mx_random(11, number);
+	int exponent =
+		kind % 3 == 0 ? -149 + (int)(kind >> 8) % 24 : (int)((kind >> 8) % 278) - 149;
+
+	if (dtype == RX_FLOAT16)
+		exponent = (int)((kind >> 8) % 42) - 25;
+	for (uint32_t i = 0; i < RX_MX_BLOCK; i++) {
+		uint64_t r = mx_random(12, number * RX_MX_BLOCK + i);
+		float value = (float)ldexp(
+			(double)(1 + (r >> 40)) * 0x1p-24 * (r & 1 ? -1 : 1), exponent);
+
+		if (kind % 7 == 1 && r % 5 == 0)
+			value = 0;
+		if (kind % 11 == 2 && r % 13 == 0)
+			value = r & 32 ? NAN : INFINITY;
+		rx_mx_finish(block + i * rx_dtype_size(dtype), dtype, &value, 1, RX_SUM, 1);
+	}
+}
+
+static void compare_many(const uint8_t *src, uint32_t dtype, uint32_t n_blocks)
+{
+	const uint64_t count = n_blocks * RX_MX_BLOCK;
+	const struct rx_mx_table *table = NULL;
+	uint8_t expected[MANY * RX_MX_BLOCK], expected_scales[MANY];
+	struct rx_mx_stats expected_stats = {0};
+
+	for (uint32_t b = 0; b < n_blocks; b++)
+		mx_ref_encode(expected + b * RX_MX_BLOCK, expected_scales + b,
+			src + b * RX_MX_BLOCK * rx_dtype_size(dtype), dtype, RX_MX_BLOCK,
+			&expected_stats);
+	for_each_table(table)
+	{
+		uint8_t elems[MANY * RX_MX_BLOCK], scales[MANY];
+		uint8_t out[MANY * RX_MX_BLOCK * sizeof(float)];
+		struct rx_mx_stats stats = {0};
+
+		table->encode(elems, scales, src, dtype, count, &stats);
+		assert_memory_equal(scales, expected_scales, n_blocks);
+		assert_memory_equal(elems, expected, count);
+		assert_memory_equal(&stats, &expected_stats, sizeof(stats));
+		table->decode(out, dtype, elems, scales, count, false);
+		for (uint64_t i = 0; i < count; i++)
+			assert_int_equal(load(out, dtype, i),
+				mx_ref_decode(dtype, elems[i], scales[i / RX_MX_BLOCK]));
+	}
+}
+
+static void test_many_blocks(void **state)
+{
+	static uint8_t values[MANY * RX_MX_BLOCK * sizeof(float)];
+
+	(void)state;
+	for (uint64_t turn = 0; turn < 60; turn++) {
+		for (size_t t = 0; t < RX_ARRAY_SIZE(mx_dtypes); t++) {
+			uint32_t n_blocks = 1 + (uint32_t)(mx_random(13, turn) % MANY);
+
+			for (uint32_t b = 0; b < n_blocks; b++)
+				fill_any(values + b * RX_MX_BLOCK * rx_dtype_size(mx_dtypes[t]),
+					mx_dtypes[t], turn * MANY + b);
+			compare_many(values, mx_dtypes[t], n_blocks);
+		}
+	}
+}
+
 /* Where the scale changes, and a hair on both sides of that. */
 static void test_scale_boundaries(void **state)
 {
@@ -210,6 +282,7 @@ int main(void)
 		cmocka_unit_test(test_decode_everything),
 		cmocka_unit_test(test_encode_every_16_bit_value),
 		cmocka_unit_test(test_encode_random_blocks),
+		cmocka_unit_test(test_many_blocks),
 		cmocka_unit_test(test_scale_boundaries),
 		cmocka_unit_test(test_add),
 	};

@@ -75,7 +75,7 @@ static double error_of_once(uint32_t dtype)
 	static uint8_t out[COUNT * 4];
 
 	rx_mx_encode(elems, scales, inputs[0], dtype, COUNT, NULL);
-	rx_mx_decode(out, dtype, elems, scales, COUNT);
+	rx_mx_decode(out, dtype, elems, scales, COUNT, false);
 	for (uint32_t i = 0; i < COUNT; i++) {
 		truth[i] = value_at(inputs[0], dtype, i);
 		got[i] = value_at(out, dtype, i);
@@ -100,7 +100,7 @@ static double error_of_sum(uint32_t dtype, uint32_t n_ranks, uint32_t op)
 	}
 	rx_mx_finish(acc, RX_FLOAT32, acc, COUNT, op, n_ranks);
 	rx_mx_encode(elems, scales, acc, RX_FLOAT32, COUNT, NULL);
-	rx_mx_decode(out, dtype, elems, scales, COUNT);
+	rx_mx_decode(out, dtype, elems, scales, COUNT, false);
 	for (uint32_t i = 0; i < COUNT; i++)
 		got[i] = value_at(out, dtype, i);
 	return relative_error();

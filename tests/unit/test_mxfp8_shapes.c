@@ -32,6 +32,7 @@ struct outcome {
 	uint8_t elems[MAX_COUNT];
 	uint8_t scales[MAX_SCALES];
 	uint8_t decoded[MAX_COUNT * 4];
+	uint8_t streamed[MAX_COUNT * 4];
 	uint8_t finished[MAX_COUNT * 4];
 	float sum[MAX_COUNT];
 	struct rx_mx_stats stats;
@@ -86,8 +87,14 @@ static void run(const struct rx_mx_table *table, const uint8_t *values, uint32_t
 	take(out->elems, elems, other, count);
 	take(out->scales, scales, alignment, rx_mx_scales(count));
 	table->decode(dst + GUARD + alignment, dtype, elems + GUARD + other,
-		scales + GUARD + alignment, count);
+		scales + GUARD + alignment, count, false);
 	take(out->decoded, dst, alignment, bytes);
+	memset(dst, FILLER, ROOM);
+	table->decode(dst + GUARD + alignment, dtype, elems + GUARD + other,
+		scales + GUARD + alignment, count, true);
+	rx_stream_fence();
+	take(out->streamed, dst, alignment, bytes);
+	assert_memory_equal(out->streamed, out->decoded, bytes);
 	for (unsigned n = 0; n < 3; n++)
 		table->decode_add(
 			out->sum, elems + GUARD + other, scales + GUARD + alignment, count, n == 0);

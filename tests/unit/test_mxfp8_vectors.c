@@ -77,7 +77,7 @@ static void check(const struct rx_mx_table *table, const struct vector *v)
 	table->encode(elems, &scale, v->input, v->dtype, v->n, NULL);
 	assert_int_equal(scale, v->scale);
 	assert_memory_equal(elems, v->elems, v->n);
-	table->decode(output, v->dtype, v->elems, &v->scale, v->n);
+	table->decode(output, v->dtype, v->elems, &v->scale, v->n, false);
 	assert_memory_equal(output, v->output, (size_t)v->n * size);
 }
 
