@@ -63,6 +63,7 @@ static bool try_backend(const char *name)
 	const struct rx_gpu_config config = {
 		.size = sizeof(config),
 		.flags = RX_GPU_LOADED_ONLY,
+		.code_file = secure_getenv("RCCLX_GPU_CODE"),
 	};
 	const struct rx_backend_v1 *ops = NULL;
 	char why[RX_BACKEND_WHY];

@@ -75,6 +75,7 @@ static const struct key gpu_keys[] = {
 	{"backend", KIND_BACKEND, AT(gpu.backend), 0, 0},
 	{"dir", KIND_DIR, AT(gpu.dir), 0, 0},
 	{"library", KIND_DIR, AT(gpu.library), 0, 0},
+	{"code", KIND_DIR, AT(gpu.code), 0, 0},
 };
 
 /* Groups at the top level. */
@@ -133,6 +134,7 @@ void config_deinit(struct config *config)
 	free(config->gpu.backend);
 	free(config->gpu.dir);
 	free(config->gpu.library);
+	free(config->gpu.code);
 	config->socket = NULL;
 	config->admin_socket = NULL;
 	config->tuning_dir = NULL;

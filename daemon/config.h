@@ -25,6 +25,7 @@ struct gpu_config {
 	char *backend; /* "none", a backend's name; NULL: whatever is installed and finds a GPU */
 	char *dir;     /* of the backends; NULL: where they are installed */
 	char *library; /* the GPU runtime; NULL: the usual names */
+	char *code;    /* kernels; NULL: those that are built in */
 };
 
 struct config {

@@ -167,7 +167,8 @@ void daemon_reconfigure(struct daemon *daemon, struct config *config)
 		before.scratch_bytes != config->scratch_bytes ||
 		!same_path(before.gpu.backend, config->gpu.backend) ||
 		!same_path(before.gpu.dir, config->gpu.dir) ||
-		!same_path(before.gpu.library, config->gpu.library))
+		!same_path(before.gpu.library, config->gpu.library) ||
+		!same_path(before.gpu.code, config->gpu.code))
 		rx_info("socket, admin_socket, host_workers, low_precision_scratch_bytes and gpu "
 			"take effect at the next start");
 	daemon->config = *config;

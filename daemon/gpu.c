@@ -61,6 +61,7 @@ struct gpu {
 	const struct rx_backend_v1 *candidates[BACKENDS_MAX];
 	uint32_t n_candidates;
 	char *library;
+	char *code;
 
 	/* Written by the job that looks for devices, before the state says so. */
 	struct gpu_job look;
@@ -232,7 +233,11 @@ static void close_runtime(struct gpu *gpu)
 
 static bool look_for_devices(struct gpu_job *job, struct gpu *gpu)
 {
-	struct rx_gpu_config config = {.size = sizeof(config), .library = gpu->library};
+	struct rx_gpu_config config = {
+		.size = sizeof(config),
+		.library = gpu->library,
+		.code_file = gpu->code,
+	};
 
 	(void)job;
 	gpu->look_reason[0] = '\0';
@@ -386,6 +391,7 @@ static void on_closed(uv_handle_t *handle)
 	(void)pthread_cond_destroy(&gpu->wanted);
 	(void)pthread_mutex_destroy(&gpu->lock);
 	free(gpu->library);
+	free(gpu->code);
 	free(gpu->devices);
 	free(gpu);
 }
@@ -458,7 +464,9 @@ int gpu_new(uv_loop_t *loop, const struct config *config, struct gpu **gpu_p)
 	load(gpu, config);
 	if (config->gpu.library)
 		gpu->library = strdup(config->gpu.library);
-	if (config->gpu.library && !gpu->library)
+	if (config->gpu.code)
+		gpu->code = strdup(config->gpu.code);
+	if ((config->gpu.library && !gpu->library) || (config->gpu.code && !gpu->code))
 		r = -ENOMEM;
 	if (!r && gpu->n_candidates > 0) {
 		gpu->words = gpu_words_new();

@@ -23,7 +23,6 @@ include tests/unit/inline.mk
 include tests/integration/local.mk
 include tests/gpu-cpu/local.mk
 include tests/gpu-emu/local.mk
-include tests/gpu-fake/local.mk
 endif
 include tests/integration/systemd.mk
 

@@ -40,4 +40,36 @@ tests_gpu_emu_test_gpu_run_SOURCES = tests/gpu-emu/test_gpu_run.c $(backend_fixt
 tests_gpu_emu_test_gpu_run_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
 tests_gpu_emu_test_gpu_run_LDADD = $(CMOCKA_LIBS)
 
+# Real daemons and processes.
+if HAVE_CMOCKA
+gpu_emu_daemon_tests = \
+	tests/gpu-emu/test_gpu_colls_cuda \
+	tests/gpu-emu/test_gpu_colls_hip \
+	tests/gpu-emu/test_gpu_faults_cuda \
+	tests/gpu-emu/test_gpu_faults_hip
+gpu_node = tests/gpu-emu/gpu_node.c tests/gpu-emu/gpu_node.h
+
+check_PROGRAMS += $(gpu_emu_daemon_tests)
+TESTS += $(gpu_emu_daemon_tests)
+
+gpu_emu_cuda_flags = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS) -DTEST_FAMILY='"cuda"'
+gpu_emu_hip_flags = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS) -DTEST_FAMILY='"hip"'
+
+tests_gpu_emu_test_gpu_colls_cuda_SOURCES = tests/gpu-emu/test_gpu_colls.c $(gpu_node)
+tests_gpu_emu_test_gpu_colls_cuda_CPPFLAGS = $(gpu_emu_cuda_flags)
+tests_gpu_emu_test_gpu_colls_cuda_LDADD = $(integration_libs)
+
+tests_gpu_emu_test_gpu_colls_hip_SOURCES = tests/gpu-emu/test_gpu_colls.c $(gpu_node)
+tests_gpu_emu_test_gpu_colls_hip_CPPFLAGS = $(gpu_emu_hip_flags)
+tests_gpu_emu_test_gpu_colls_hip_LDADD = $(integration_libs)
+
+tests_gpu_emu_test_gpu_faults_cuda_SOURCES = tests/gpu-emu/test_gpu_faults.c $(gpu_node)
+tests_gpu_emu_test_gpu_faults_cuda_CPPFLAGS = $(gpu_emu_cuda_flags)
+tests_gpu_emu_test_gpu_faults_cuda_LDADD = $(integration_libs)
+
+tests_gpu_emu_test_gpu_faults_hip_SOURCES = tests/gpu-emu/test_gpu_faults.c $(gpu_node)
+tests_gpu_emu_test_gpu_faults_hip_CPPFLAGS = $(gpu_emu_hip_flags)
+tests_gpu_emu_test_gpu_faults_hip_LDADD = $(integration_libs)
+endif
+
 EXTRA_DIST += tests/gpu/backend.c tests/gpu/backend.sh tests/gpu/backend_words.cu

@@ -320,6 +320,17 @@ void node_check_idle(struct node *node)
 		fail_msg("%s", what);
 }
 
+void node_use_is_fine(struct node *node)
+{
+	uint64_t end = test_now_ms() + 2000 * test_slow();
+	struct proc_use use = settled_use(node->pid);
+
+	while (use.n_memfd_maps != node->at_start.n_memfd_maps && test_now_ms() < end)
+		use = settled_use(node->pid);
+	assert_int_equal(use.n_memfd_maps, node->at_start.n_memfd_maps);
+	node->at_start = use;
+}
+
 static void remove_files(const struct node *node)
 {
 	DIR *dir = opendir(node->dir);

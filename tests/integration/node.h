@@ -64,6 +64,13 @@ void node_wait_log(const struct node *node, const char *a, const char *b, uint64
  */
 void node_check_idle(struct node *node);
 
+/**
+ * node_use_is_fine() - descriptors and maps may be as many as now, instead of as at the start
+ *
+ * Waits until all memory files are unmapped.
+ */
+void node_use_is_fine(struct node *node);
+
 /** node_stop() - node_check_idle(), SIGTERM, exit status 0, log as expected; removes its files */
 void node_stop(struct node *node);
 

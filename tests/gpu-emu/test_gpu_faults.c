@@ -1,0 +1,271 @@
+/* SPDX-License-Identifier: MIT */
+/* Devices, kernels and processes that fail: what the user sees, and what goes on. */
+#include "gpu_node.h"
+#include "../../kernels/coll_types.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#define MAX_COUNT 5000u
+
+static const struct coll_case simple = {
+	.coll = RX_ALL_REDUCE,
+	.dtype = RX_FLOAT32,
+	.op = RX_SUM,
+	.count = 1000,
+	.memory = COLL_DEVICE,
+};
+
+static int open_on(struct coll_rank *c, struct rank_ctx *ctx, uint32_t device)
+{
+	return gpu_open_rank(c, ctx, device, (ctx->n_ranks * (MAX_COUNT + 1) + 64) * 8 + 4096);
+}
+
+/* A communicator of this rank alone works, whatever has happened to the other one. */
+static int run_alone(const struct coll_rank *c)
+{
+	struct coll_rank alone = *c;
+	struct rank_ctx *ctx = c->ctx;
+	struct rcclx_unique_id id;
+
+	alone.rank = 0;
+	alone.n_ranks = 1;
+	RANK_OK(ctx, rcclx_unique_id_create(c->client, &id));
+	RANK_OK(ctx, rcclx_comm_create(c->client, &id, 1, 0, NULL, &alone.comm));
+	RANK_DO(coll_run(&alone, &simple));
+	RANK_OK(ctx, rcclx_comm_destroy(alone.comm));
+	return 0;
+}
+
+/* Ranks 0 and 1 on devices 0 and 1, then a communicator of rank 0 alone. */
+static int rank_failing(struct rank_ctx *ctx)
+{
+	rcclx_result result = RCCLX_OK;
+	struct coll_rank c;
+
+	RANK_DO(open_on(&c, ctx, ctx->rank));
+	RANK_DO(coll_try(&c, &simple, &result));
+	RANK_CHECK(ctx, result == RCCLX_ERR_SYSTEM, "%s: \"%s\"", rcclx_strerror(result),
+		rcclx_last_error());
+	RANK_TEXT(ctx, "rcclxctl devices");
+	RANK_RESULT(ctx, rcclx_barrier(c.comm, NULL), RCCLX_ERR_SYSTEM);
+	RANK_DO(rank_sync(ctx));
+	if (ctx->rank == 0)
+		RANK_DO(run_alone(&c));
+	return gpu_close_rank(&c);
+}
+
+static void test_launch_fails(void **state)
+{
+	struct node *node = gpu_node(NULL, "launch-fails=1");
+
+	(void)state;
+	node_expect(node, "error 701", 1, 1);
+	world_run(node, 2, rank_failing, NULL);
+	node_stop(node);
+}
+
+static void test_device_lost(void **state)
+{
+	struct node *node = gpu_node(NULL, "lost=1");
+
+	(void)state;
+	node_expect(node, "error 719", 2, 2);
+	world_run(node, 2, rank_failing, NULL);
+	gpu_expect(node, "", "error 719");
+	gpu_expect(node, "--json", "\"state\": \"failed\"");
+	/* What it had mapped goes with the process. */
+	assert_int_equal(kill(node->pid, SIGTERM), 0);
+	node_wait_end(node, 10000);
+	node_forget(node);
+}
+
+static int rank_refused(struct rank_ctx *ctx)
+{
+	rcclx_result result = RCCLX_OK;
+	struct coll_rank c;
+
+	RANK_DO(open_on(&c, ctx, 0));
+	RANK_DO(coll_try(&c, &simple, &result));
+	RANK_CHECK(ctx, result == RCCLX_ERR_SYSTEM, "%s", rcclx_strerror(result));
+	return gpu_close_rank(&c);
+}
+
+static void test_kernel_gives_up(void **state)
+{
+	struct node *node = gpu_node(NULL, "args");
+
+	(void)state;
+	node_expect(node, "a kernel gave up with status 0x3", 1, 1);
+	world_run(node, 2, rank_refused, NULL);
+	node_stop(node);
+}
+
+/* A kernel that never ends: the call does, and so does the daemon. */
+static int rank_stuck(struct rank_ctx *ctx)
+{
+	rcclx_result result = RCCLX_OK;
+	uint64_t start = test_now_ms();
+	struct coll_rank c;
+
+	RANK_DO(open_on(&c, ctx, ctx->rank));
+	c.timeout_ns = 300000000;
+	RANK_DO(coll_try(&c, &simple, &result));
+	RANK_CHECK(ctx, result == RCCLX_ERR_TIMEOUT, "%s: \"%s\"", rcclx_strerror(result),
+		rcclx_last_error());
+	RANK_WITHIN(ctx, start, 3000);
+	return gpu_close_rank(&c);
+}
+
+static void test_stuck_kernel(void **state)
+{
+	struct node *node = gpu_node(NULL, "stuck");
+
+	(void)state;
+	node_expect(node, "operations did not end in time", 1, 1);
+	world_run(node, 2, rank_stuck, NULL);
+	assert_int_equal(kill(node->pid, SIGTERM), 0);
+	node_wait_end(node, 10000);
+	node_forget(node);
+}
+
+/* ---- ranks that die ---- */
+
+/* While kernels read its memory. */
+static int rank_dying(struct rank_ctx *ctx)
+{
+	rcclx_result result = RCCLX_OK;
+	uint64_t killed_ms = 0;
+	struct coll_rank c;
+
+	RANK_DO(open_on(&c, ctx, ctx->rank));
+	RANK_DO(coll_run(&c, &simple));
+	atomic_store(&ctx->shared->values[ctx->rank], 1);
+	for (uint32_t i = 0; i < 40 && result == RCCLX_OK; i++)
+		RANK_DO(coll_try(&c, &simple, &result));
+	killed_ms = atomic_load(&ctx->shared->values[WORLD_MAX - 1]);
+	RANK_CHECK(ctx, result == RCCLX_ERR_PEER_LOST, "%s: \"%s\"", rcclx_strerror(result),
+		rcclx_last_error());
+	/* What runs is finished first, 300 ms, and a quarter of a second for who needs no more. */
+	RANK_CHECK(ctx, killed_ms > 0, "nobody was killed");
+	RANK_WITHIN(ctx, killed_ms, 1000 + 300);
+	RANK_DO(run_alone(&c));
+	return gpu_close_rank(&c);
+}
+
+static int rank_well(struct rank_ctx *ctx)
+{
+	struct coll_rank c;
+
+	RANK_DO(open_on(&c, ctx, ctx->rank));
+	RANK_DO(coll_run(&c, &simple));
+	return gpu_close_rank(&c);
+}
+
+static void test_death_in_the_middle(void **state)
+{
+	struct node *node = gpu_node(NULL, "slow");
+	struct world *world = world_start(node, 3, rank_dying, NULL);
+
+	(void)state;
+	for (uint32_t i = 0; i < 500 && !atomic_load(&world->shared->values[1]); i++)
+		test_sleep_ms(20);
+	test_sleep_ms(100);
+	atomic_store(&world->shared->values[WORLD_MAX - 1], test_now_ms());
+	world_kill(world, 1, SIGKILL);
+	world_join(world);
+	gpu_expect(node, "--json", "\"maps\": 0");
+	gpu_faults(NULL);
+	world_run(node, 3, rank_well, NULL);
+	node_stop(node);
+}
+
+/* ---- memory that is freed while it is in use ---- */
+
+static int rank_freeing(struct rank_ctx *ctx)
+{
+	struct rcclx_call_config config = RCCLX_CALL_CONFIG_INIT;
+	struct coll_rank c;
+	struct rcclx_op *op = NULL;
+	rcclx_result result = RCCLX_OK;
+
+	RANK_DO(open_on(&c, ctx, ctx->rank));
+	RANK_DO(coll_run(&c, &simple));
+	RANK_OK(ctx, rcclx_all_reduce_start(c.comm, (void *)(uintptr_t)c.device.address,
+			     (void *)(uintptr_t)c.device.address, 1000, RCCLX_FLOAT32, RCCLX_SUM,
+			     &config, &op));
+	if (ctx->rank == 1)
+		RANK_DO(gpu_take_memory(&c));
+	result = rcclx_op_wait(op, RCCLX_FOREVER);
+	RANK_CHECK(ctx, result == RCCLX_OK || result == RCCLX_ERR_SYSTEM, "%s",
+		rcclx_strerror(result));
+	RANK_OK(ctx, rcclx_op_free(op));
+	/* Its sums are anything; those of what comes after are right. */
+	if (ctx->rank == 1)
+		RANK_DO(gpu_give_memory(&c, ctx, ctx->rank));
+	if (result == RCCLX_OK)
+		RANK_DO(coll_run(&c, &simple));
+	return gpu_close_rank(&c);
+}
+
+static void test_freed_in_use(void **state)
+{
+	struct node *node = gpu_node(NULL, "slow");
+
+	(void)state;
+	world_run(node, 3, rank_freeing, NULL);
+	gpu_expect(node, "--json", "\"maps\": 0");
+	node_stop(node);
+}
+
+/* ---- devices that do not reach each other ---- */
+
+static int rank_apart(struct rank_ctx *ctx)
+{
+	rcclx_result result = RCCLX_OK;
+	struct rcclx_call_config config = RCCLX_CALL_CONFIG_INIT;
+	struct coll_rank c;
+
+	RANK_DO(open_on(&c, ctx, 2 * ctx->rank));
+	config.executor = RCCLX_EXECUTOR_INLINE;
+	RANK_RESULT(ctx,
+		rcclx_all_reduce(c.comm, (void *)(uintptr_t)c.device.address,
+			(void *)(uintptr_t)c.device.address, 10, RCCLX_FLOAT32, RCCLX_SUM, &config),
+		RCCLX_ERR_INVALID);
+	RANK_TEXT(ctx, "RCCLX_EXECUTOR_INLINE with device memory");
+	RANK_DO(coll_try(&c, &simple, &result));
+	RANK_CHECK(ctx, result == RCCLX_ERR_SYSTEM, "%s", rcclx_strerror(result));
+	return gpu_close_rank(&c);
+}
+
+static void test_unreachable(void **state)
+{
+	struct node *node = gpu_node_cold("devices=3,island=2");
+
+	(void)state;
+	node_expect(node, "does not reach the memory of device", 1, 1);
+	world_run(node, 2, rank_apart, NULL);
+	node_use_is_fine(node);
+	node_stop(node);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		HARNESS_TEST(test_launch_fails),
+		HARNESS_TEST(test_device_lost),
+		HARNESS_TEST(test_kernel_gives_up),
+		HARNESS_TEST(test_stuck_kernel),
+		HARNESS_TEST(test_death_in_the_middle),
+		HARNESS_TEST(test_freed_in_use),
+		HARNESS_TEST(test_unreachable),
+	};
+	int failed = 0;
+
+	if (!gpu_setup(TEST_FAMILY))
+		return 77;
+	failed = HARNESS_RUN("gpu-faults-" TEST_FAMILY, tests);
+	gpu_cleanup();
+	return failed;
+}
