@@ -6,6 +6,7 @@
 #include "err.h"
 #include "gpu.h"
 #include "group.h"
+#include "stream.h"
 #include "session.h"
 #include "../kernels/precision.h"
 #include "../shm/rx_clock.h"
@@ -39,9 +40,15 @@ rcclx_result call_config(const char *function, const struct rcclx_comm *comm,
 			"%s: precision is %u, expected RCCLX_PRECISION_AUTO (0), _EXACT (1) or "
 			"_FP8 (2)",
 			function, config_p->precision);
-	if (config_p->reserved != 0)
-		return err_set(RCCLX_ERR_INVALID, "%s: reserved is %u, expected 0", function,
-			config_p->reserved);
+	if (config_p->flags & ~(uint32_t)RCCLX_CALL_IN_STREAM)
+		return err_set(RCCLX_ERR_INVALID,
+			"%s: flags is %u, expected 0 or RCCLX_CALL_IN_STREAM (1)", function,
+			config_p->flags);
+	if (config_p->flags & RCCLX_CALL_IN_STREAM)
+		return stream_check(function, config_p);
+	if (config_p->stream)
+		return err_set(RCCLX_ERR_INVALID,
+			"%s: stream without RCCLX_CALL_IN_STREAM in flags", function);
 	return RCCLX_OK;
 }
 
@@ -171,6 +178,8 @@ rcclx_result call_run(const struct call *call)
 
 	if (group_is_open())
 		return group_add(call);
+	if (call->config.flags & RCCLX_CALL_IN_STREAM)
+		return stream_run(call);
 	r = comm_usable(call->comm);
 	if (r != RCCLX_OK)
 		return r;
@@ -190,6 +199,11 @@ rcclx_result call_start(const char *function, const struct call *call, struct rc
 		return err_set(RCCLX_ERR_INVALID,
 			"%s: RCCLX_EXECUTOR_INLINE is for blocking calls only; a started operation "
 			"is executed by the daemon",
+			function);
+	if (call->config.flags & RCCLX_CALL_IN_STREAM)
+		return err_set(RCCLX_ERR_INVALID,
+			"%s: RCCLX_CALL_IN_STREAM is for the calls without _start, which do not "
+			"block then",
 			function);
 	if (group_is_open())
 		return err_set(RCCLX_ERR_INVALID,

@@ -5,9 +5,11 @@
 #include "args.h"
 #include "create.h"
 #include "err.h"
+#include "gates.h"
 #include "group.h"
 #include "precision.h"
 #include "session.h"
+#include "stream.h"
 #include "../shm/rx_cleanup.h"
 #include "../shm/rx_clock.h"
 
@@ -274,7 +276,11 @@ rcclx_result rcclx_comm_destroy(struct rcclx_comm *comm)
 			"rcclx_comm_destroy: %u asynchronous operations are not freed; wait for "
 			"them (or abort the communicator) and free them",
 			n_ops);
+	stream_drain(comm);
 	leave(comm);
+	/* Its graphs may still be replayed. */
+	gates_orphan(comm);
+	op_forget_in_stream(comm);
 	import_clear(&comm->imports);
 	unmap_memory(comm);
 	op_lanes_close(&comm->client->ops, comm->lanes, comm->n_ranks);
@@ -295,6 +301,7 @@ rcclx_result rcclx_comm_abort(struct rcclx_comm *comm)
 	/* Release: a thread that sees it and fails does so after everything before the call. */
 	if (atomic_exchange(&comm->abort_called, 1) != 0)
 		return RCCLX_OK;
+	gates_release(comm);
 	rx_fabric_wake_all(&comm->fabric);
 	op_queue_wake(&comm->client->ops);
 	comm_give_up(comm, RX_ABORT_USER);
@@ -309,6 +316,9 @@ rcclx_result rcclx_comm_status(struct rcclx_comm *comm)
 
 	if (!comm)
 		return err_set(RCCLX_ERR_INVALID, "rcclx_comm_status: comm is NULL");
+	/* Calls in streams tell nobody else how they ended. */
+	if (session_usable(comm->client) == RCCLX_OK)
+		op_take_completions(comm->client);
 	r = comm_usable(comm);
 	/* A rank that is gone does not come to the next operation. */
 	for (uint32_t rank = 0; r == RCCLX_OK && rank < comm->n_ranks; rank++)

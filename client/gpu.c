@@ -7,8 +7,10 @@
 
 #include "err.h"
 #include "gpu_runtime.h"
+#include "../kernels/device/device_abi.h"
 #include "../kernels/backend_load.h"
 #include "../proto/rx_proto.h"
+#include "../shm/rx_clock.h"
 
 #include <dlfcn.h>
 #include <sched.h>
@@ -133,14 +135,6 @@ rcclx_result gpu_export(const void *address, uint64_t bytes, struct rx_gpu_expor
 	return r ? failed("exporting device memory", r, &error) : RCCLX_OK;
 }
 
-rcclx_result gpu_sample(uint64_t base, const struct rx_gpu_sample *sample, void *rows)
-{
-	struct rx_gpu_error error = {0};
-	int r = gpu.ops->sample(gpu.runtime, base, sample, NULL, rows, &error);
-
-	return r ? failed("reading device memory", r, &error) : RCCLX_OK;
-}
-
 /* With the lock held. */
 static int open_copier(uint32_t device, struct copier **copier_p, struct rx_gpu_error *error)
 {
@@ -153,6 +147,24 @@ static int open_copier(uint32_t device, struct copier **copier_p, struct rx_gpu_
 		r = gpu.ops->stream_open(copier->device, false, &copier->stream, error);
 	*copier_p = copier;
 	return r;
+}
+
+/* A stream of ours, so that nothing that the caller's streams do is waited for. */
+rcclx_result gpu_sample(const struct rx_gpu_memory *memory, const struct rx_gpu_sample *sample,
+	bool idle, void *rows)
+{
+	struct rx_gpu_error error = {0};
+	struct copier *copier = NULL;
+	int r = 0;
+
+	(void)pthread_mutex_lock(&gpu.lock);
+	if (!idle)
+		r = open_copier(memory->device, &copier, &error);
+	if (r == 0)
+		r = gpu.ops->sample(gpu.runtime, memory->base, sample,
+			copier ? copier->stream : NULL, rows, &error);
+	(void)pthread_mutex_unlock(&gpu.lock);
+	return r ? failed("reading device memory", r, &error) : RCCLX_OK;
 }
 
 static int copy_now(
@@ -191,4 +203,183 @@ rcclx_result gpu_copy(void *to, const void *from, uint64_t bytes)
 			bytes, &error);
 	(void)pthread_mutex_unlock(&gpu.lock);
 	return r ? failed("copying device memory", r, &error) : RCCLX_OK;
+}
+
+/* ---- memory and streams, for calls in the order of a stream ---- */
+
+rcclx_result gpu_reach_host(void *memory, uint64_t bytes, uint64_t *address_p)
+{
+	struct rx_gpu_error error = {0};
+	int r = gpu.ops->host_register(gpu.runtime, memory, bytes, address_p, &error);
+
+	return r ? failed("letting devices reach host memory", r, &error) : RCCLX_OK;
+}
+
+rcclx_result gpu_alloc_marked(uint32_t device, uint64_t bytes, struct rx_gpu_sample *sample,
+	void *rows, uint64_t *address_p)
+{
+	struct rx_gpu_error error = {0};
+	struct copier *copier = NULL;
+	uint64_t address = 0;
+	int r = 0;
+
+	*sample = (struct rx_gpu_sample){.bytes = bytes, .seed = rx_now_ns()};
+	(void)pthread_mutex_lock(&gpu.lock);
+	r = open_copier(device, &copier, &error);
+	if (r == 0)
+		r = gpu.ops->alloc(copier->device, bytes, &address, &error);
+	if (r == 0)
+		r = gpu.ops->sample_fill(gpu.runtime, address, sample, &error);
+	if (r == 0)
+		r = gpu.ops->sample(gpu.runtime, address, sample, copier->stream, rows, &error);
+	if (r && address)
+		gpu.ops->free(copier->device, address);
+	(void)pthread_mutex_unlock(&gpu.lock);
+	if (r)
+		return failed("making memory for calls in a stream", r, &error);
+	*address_p = address;
+	return RCCLX_OK;
+}
+
+void gpu_free(uint32_t device, uint64_t address)
+{
+	(void)pthread_mutex_lock(&gpu.lock);
+	gpu.ops->free(gpu.copiers[device].device, address);
+	(void)pthread_mutex_unlock(&gpu.lock);
+}
+
+rcclx_result gpu_copy_in_stream(
+	const struct gpu_stream *stream, uint64_t to, uint64_t from, uint64_t bytes)
+{
+	struct rx_gpu_error error = {0};
+	struct copier *copier = NULL;
+	int r = 0;
+
+	if (bytes == 0)
+		return RCCLX_OK;
+	(void)pthread_mutex_lock(&gpu.lock);
+	r = open_copier(stream->device, &copier, &error);
+	if (r == 0)
+		r = gpu.ops->copy(copier->device, stream->native, to, from, bytes, &error);
+	(void)pthread_mutex_unlock(&gpu.lock);
+	return r ? failed("copying in the stream", r, &error) : RCCLX_OK;
+}
+
+rcclx_result gpu_stream_look(void *stream, struct gpu_stream *stream_p)
+{
+	struct rx_gpu_error error = {0};
+	uint32_t capture = RX_GPU_CAPTURE_NONE;
+	uint64_t id = 0;
+	uint32_t device = 0;
+	int r = gpu.ops->capture(gpu.runtime, stream, &capture, &id, &error);
+
+	if (r == 0)
+		r = gpu.ops->stream_device(gpu.runtime, stream, &device, &error);
+	if (r)
+		return failed("asking for the state of the stream", r, &error);
+	if (capture == RX_GPU_CAPTURE_BROKEN)
+		return err_set(RCCLX_ERR_INVALID,
+			"the capture of this stream has been invalidated; end it");
+	*stream_p = (struct gpu_stream){
+		.native = stream,
+		.device = device,
+		.captured = capture == RX_GPU_CAPTURE_ACTIVE,
+		.capture = id,
+	};
+	return RCCLX_OK;
+}
+
+void gpu_capture_mode(int *mode)
+{
+	if (gpu.ops->capture_mode)
+		gpu.ops->capture_mode(gpu.runtime, mode);
+}
+
+/* Capturing has to be tried out once, which opening a device does. */
+static int know_device(uint32_t device, struct copier **copier_p, struct rx_gpu_error *error)
+{
+	int r = 0;
+
+	(void)pthread_mutex_lock(&gpu.lock);
+	r = open_copier(device, copier_p, error);
+	(void)pthread_mutex_unlock(&gpu.lock);
+	return r;
+}
+
+/* For graphs of runtimes that do not record what streams do with words. */
+static int launch_words(const struct gpu_stream *stream, struct copier *copier,
+	const struct rx_dev_words *words, struct rx_gpu_error *error)
+{
+	const struct rx_gpu_launch launch = {
+		.kernel = RX_DEV_WORDS_NAME,
+		.args = words,
+		.args_bytes = sizeof(*words),
+		.n_blocks = 1,
+		.n_threads = 1,
+	};
+
+	return gpu.ops->launch(copier->device, stream->native, &launch, error);
+}
+
+static bool needs_kernel(const struct gpu_stream *stream)
+{
+	struct rx_gpu_device_info info = {0};
+
+	return stream->captured &&
+	       (gpu.ops->device_info(gpu.runtime, stream->device, &info, NULL) != 0 ||
+		       !(info.caps & RX_GPU_CAP_CAPTURE_MEM));
+}
+
+rcclx_result gpu_stream_begin(const struct gpu_stream *stream, uint64_t word, uint64_t value)
+{
+	struct rx_gpu_error error = {0};
+	struct copier *copier = NULL;
+	int r = know_device(stream->device, &copier, &error);
+
+	if (r == 0 && needs_kernel(stream)) {
+		const struct rx_dev_words words = {
+			.first =
+				(uint64_t *)(uintptr_t)word, /* NOLINT(performance-no-int-to-ptr) */
+			.first_value = value,
+		};
+
+		r = launch_words(stream, copier, &words, &error);
+	} else if (r == 0) {
+		r = gpu.ops->stream_write(gpu.runtime, stream->native, word, value, &error);
+	}
+	return r ? failed("a call in the order of a stream", r, &error) : RCCLX_OK;
+}
+
+static int wait_and_reset(
+	const struct gpu_stream *stream, uint64_t word, uint64_t value, struct rx_gpu_error *error)
+{
+	int r = gpu.ops->stream_wait(
+		gpu.runtime, stream->native, word, value, RX_GPU_WAIT_EQ, error);
+
+	return r ? r : gpu.ops->stream_write(gpu.runtime, stream->native, word, 0, error);
+}
+
+rcclx_result gpu_stream_end(const struct gpu_stream *stream, uint64_t word, uint64_t value)
+{
+	struct rx_gpu_error error = {0};
+	struct copier *copier = NULL;
+	int r = know_device(stream->device, &copier, &error);
+
+	if (r == 0 && needs_kernel(stream)) {
+		const struct rx_dev_words words = {
+			/* NOLINTBEGIN(performance-no-int-to-ptr) */
+			.wait = (const uint64_t *)(uintptr_t)word,
+			.wait_value = value,
+			.last = (uint64_t *)(uintptr_t)word,
+			/* NOLINTEND(performance-no-int-to-ptr) */
+		};
+
+		r = launch_words(stream, copier, &words, &error);
+	} else if (r == 0 && stream->captured) {
+		r = wait_and_reset(stream, word, value, &error);
+	} else if (r == 0) {
+		r = gpu.ops->stream_wait(
+			gpu.runtime, stream->native, word, value, RX_GPU_WAIT_GEQ, &error);
+	}
+	return r ? failed("a call in the order of a stream", r, &error) : RCCLX_OK;
 }

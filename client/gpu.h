@@ -40,12 +40,17 @@ void gpu_table_deinit(struct gpu_table *table);
 
 /**
  * gpu_mem_find() - register device memory with the daemon, once for each allocation
+ * @idle: nothing works on it now; else it is proven only by contents that agree all the same
  *
  * Return: RCCLX_OK and *ref_p, whose handle is RX_REGION_NONE when the daemon cannot use the memory
  * in place, so that it has to be copied; an error.
  */
-rcclx_result gpu_mem_find(
-	struct rcclx_client *client, const void *address, uint64_t bytes, struct mem_ref *ref_p);
+rcclx_result gpu_mem_find(struct rcclx_client *client, const void *address, uint64_t bytes,
+	bool idle, struct mem_ref *ref_p);
+
+/** gpu_mem_make() - memory of @device that the daemon can use. RCCLX_ERR_SYSTEM: it cannot. */
+rcclx_result gpu_mem_make(struct rcclx_client *client, uint32_t device, uint64_t bytes,
+	uint64_t *address_p, uint32_t *handle_p);
 
 /** gpu_copy() - from or to device memory, which nothing else works on; blocks */
 rcclx_result gpu_copy(void *to, const void *from, uint64_t bytes);

@@ -140,7 +140,7 @@ static void fill_pieces(const struct exported *exported, struct rx_gpu_piece *pi
 }
 
 static rcclx_result ask(struct rcclx_client *client, const struct exported *exported,
-	const struct rx_gpu_sample *sample, const uint8_t *rows, uint32_t *handle_p)
+	const struct rx_gpu_sample *sample, const uint8_t *rows, uint32_t flags, uint32_t *handle_p)
 {
 	struct rx_gpu_piece pieces[RX_GPU_PIECES_MAX];
 	struct rx_msg request = {
@@ -153,6 +153,7 @@ static rcclx_result ask(struct rcclx_client *client, const struct exported *expo
 				.sample_bytes = sample->bytes,
 				.sample_seed = sample->seed,
 				.rows = {.data = rows, .len = RX_GPU_ROWS_MAX},
+				.flags = flags,
 			},
 	};
 	struct conn_wait wait = {.deadline_ns = rx_deadline_ns(CONN_TIMEOUT_NS)};
@@ -169,9 +170,12 @@ static rcclx_result ask(struct rcclx_client *client, const struct exported *expo
 	return RCCLX_OK;
 }
 
-/* The rows are of the call's own buffer: nobody else writes it until the call is over. */
+/*
+ * The rows are of the call's own buffer, which nobody else writes until the call is over; unless
+ * the call comes later in a stream, whose work may write it now.
+ */
 static rcclx_result register_exported(struct rcclx_client *client, const struct exported *exported,
-	uint64_t address, uint64_t bytes, uint32_t *handle_p)
+	uint64_t address, uint64_t bytes, bool idle, uint32_t *handle_p)
 {
 	uint64_t base = exported->exports[0].memory.base;
 	struct rx_gpu_sample sample = {
@@ -180,13 +184,15 @@ static rcclx_result register_exported(struct rcclx_client *client, const struct 
 		.seed = rx_now_ns(),
 	};
 	uint8_t rows[RX_GPU_ROWS_MAX] = {0};
-	rcclx_result r = gpu_sample(base, &sample, rows);
+	rcclx_result r = gpu_sample(&exported->exports[0].memory, &sample, idle, rows);
 
-	return r != RCCLX_OK ? r : ask(client, exported, &sample, rows, handle_p);
+	return r != RCCLX_OK ? r
+			     : ask(client, exported, &sample, rows, idle ? RX_GPU_PROVE_STABLE : 0,
+				       handle_p);
 }
 
 static rcclx_result try_register(struct rcclx_client *client, const struct rx_gpu_memory *memory,
-	uint64_t address, uint64_t bytes, struct gpu_entry *entry)
+	uint64_t address, uint64_t bytes, bool idle, struct gpu_entry *entry)
 {
 	struct exported exported;
 	rcclx_result r = RCCLX_OK;
@@ -204,21 +210,22 @@ static rcclx_result try_register(struct rcclx_client *client, const struct rx_gp
 	entry->bytes = 0;
 	for (uint32_t i = 0; i < exported.n; i++)
 		entry->bytes += exported.exports[i].memory.bytes;
-	r = register_exported(client, &exported, address, bytes, &entry->handle);
+	r = register_exported(client, &exported, address, bytes, idle, &entry->handle);
 	close_exported(&exported);
 	return r;
 }
 
 /* With the lock held. */
-static rcclx_result learn(struct rcclx_client *client, struct gpu_table *table,
-	const struct rx_gpu_memory *memory, uint64_t address, uint64_t bytes, uint32_t patience,
-	struct gpu_entry *entry)
+static rcclx_result learn(struct rcclx_client *client, const struct rx_gpu_memory *memory,
+	uint64_t address, uint64_t bytes, bool idle, struct gpu_entry *entry)
 {
+	struct gpu_table *table = &client->gpu;
+	uint32_t patience = entry->patience;
 	rcclx_result r = RCCLX_OK;
 
 	/* Before the daemon hears of what is there now. */
 	sweep(client, table, address, bytes);
-	r = try_register(client, memory, address, bytes, entry);
+	r = try_register(client, memory, address, bytes, idle, entry);
 	if (r != RCCLX_OK)
 		return r;
 	entry->patience = patience;
@@ -229,15 +236,14 @@ static rcclx_result learn(struct rcclx_client *client, struct gpu_table *table,
 	return RCCLX_OK;
 }
 
-rcclx_result gpu_mem_find(
-	struct rcclx_client *client, const void *ptr, uint64_t bytes, struct mem_ref *ref_p)
+rcclx_result gpu_mem_find(struct rcclx_client *client, const void *ptr, uint64_t bytes, bool idle,
+	struct mem_ref *ref_p)
 {
 	struct gpu_table *table = &client->gpu;
 	uint64_t address = (uint64_t)(uintptr_t)ptr;
 	struct rx_gpu_memory memory = {0};
 	struct gpu_entry *known = NULL;
-	struct gpu_entry entry = {0};
-	uint32_t patience = 1;
+	struct gpu_entry entry = {.patience = 1};
 	rcclx_result r = RCCLX_OK;
 
 	if (gpu_describe(ptr, &memory) != RX_GPU_OK)
@@ -248,18 +254,49 @@ rcclx_result gpu_mem_find(
 	if (known && !is_same(known))
 		known = NULL;
 	if (known && known->handle == RX_REGION_NONE && ++known->n_uses >= known->patience) {
-		patience = (uint32_t)rx_min_u64(PATIENCE_MAX, 2 * (uint64_t)known->patience);
+		entry.patience = (uint32_t)rx_min_u64(PATIENCE_MAX, 2 * (uint64_t)known->patience);
 		known = NULL;
 	}
 	if (known)
 		entry = *known;
 	else
-		r = learn(client, table, &memory, address, bytes, patience, &entry);
+		r = learn(client, &memory, address, bytes, idle, &entry);
 	(void)pthread_mutex_unlock(&table->lock);
 	if (r == RCCLX_OK)
 		*ref_p = (struct mem_ref){
 			.handle = entry.handle,
 			.offset = address - entry.base,
 		};
+	return r;
+}
+
+rcclx_result gpu_mem_make(struct rcclx_client *client, uint32_t device, uint64_t bytes,
+	uint64_t *address_p, uint32_t *handle_p)
+{
+	struct exported exported;
+	struct rx_gpu_sample sample;
+	uint8_t rows[RX_GPU_ROWS_MAX] = {0};
+	uint64_t address = 0;
+	uint32_t handle = RX_REGION_NONE;
+	rcclx_result r = gpu_alloc_marked(device, bytes, &sample, rows, &address);
+
+	if (r != RCCLX_OK)
+		return r;
+	r = gpu_export((const void *)(uintptr_t)address, bytes, exported.exports, exported.fds,
+		RX_GPU_PIECES_MAX, &exported.n);
+	if (r == RCCLX_OK && exported.n > 0) {
+		*address_p = address;
+		r = ask(client, &exported, &sample, rows, RX_GPU_PROVE_NONCE, &handle);
+		close_exported(&exported);
+	}
+	if (r == RCCLX_OK && handle == RX_REGION_NONE)
+		r = err_set(RCCLX_ERR_SYSTEM,
+			"the daemon cannot use memory of device %u of this process, so nothing can "
+			"be done in the order of its streams: rcclxctl devices says why",
+			device);
+	if (r != RCCLX_OK)
+		gpu_free(device, address);
+	else
+		*handle_p = handle;
 	return r;
 }

@@ -9,6 +9,7 @@
 
 #include "comm.h"
 #include "err.h"
+#include "stream.h"
 
 #include <stdlib.h>
 
@@ -68,12 +69,19 @@ rcclx_result rcclx_group_start(void)
 	return RCCLX_OK;
 }
 
+static bool in_stream(const struct call *call)
+{
+	return (call->config.flags & RCCLX_CALL_IN_STREAM) != 0;
+}
+
 /* The longest limit of the calls; one without limit makes the group wait without. */
 static uint64_t timeout_of(const struct call *calls, uint32_t n)
 {
 	uint64_t longest = 0;
 
 	for (uint32_t i = 0; i < n; i++) {
+		if (in_stream(&calls[i]))
+			continue;
 		if (calls[i].config.timeout_ns == 0)
 			return 0;
 		longest = rx_max_u64(longest, calls[i].config.timeout_ns);
@@ -81,19 +89,30 @@ static uint64_t timeout_of(const struct call *calls, uint32_t n)
 	return longest;
 }
 
-/* Start all. The first error is returned; @parts holds what started. */
-static rcclx_result start_all(struct op_parts *parts, const struct call *calls, uint32_t n)
+/* Start all. The first error is returned; @parts holds what started and has to be waited for. */
+static rcclx_result start_all(
+	struct op_parts *parts, struct stream_call *streams, const struct call *calls, uint32_t n)
 {
 	struct err_first first = {0};
+	uint32_t n_streams = 0;
 
 	for (uint32_t i = 0; i < n; i++) {
 		struct rcclx_op *op = NULL;
-		rcclx_result r = call_start_now(&calls[i], &op);
+		rcclx_result r = RCCLX_OK;
 
-		if (r == RCCLX_OK)
-			op_parts_add(parts, op);
+		if (in_stream(&calls[i])) {
+			r = stream_begin(&calls[i], i, &streams[n_streams]);
+			n_streams += r == RCCLX_OK;
+		} else {
+			r = call_start_now(&calls[i], &op);
+			if (r == RCCLX_OK)
+				op_parts_add(parts, op);
+		}
 		err_first_note(&first, r);
 	}
+	/* Only now may a stream wait: it has to come to the others. */
+	for (uint32_t i = 0; i < n_streams; i++)
+		err_first_note(&first, stream_end(&streams[i]));
 	return err_first_return(&first);
 }
 
@@ -101,6 +120,7 @@ static rcclx_result end(struct rcclx_op **op_p, uint64_t *timeout_ns_p)
 {
 	struct call *calls = group.calls;
 	uint32_t n = group.n_calls;
+	struct stream_call *streams = NULL;
 	struct op_parts *parts = NULL;
 	rcclx_result r = RCCLX_OK;
 
@@ -108,11 +128,15 @@ static rcclx_result end(struct rcclx_op **op_p, uint64_t *timeout_ns_p)
 	group.n_calls = group.n_allocated = 0;
 	*timeout_ns_p = timeout_of(calls, n);
 	parts = op_parts_new(n);
-	if (!parts) {
+	streams = calloc((size_t)n + 1, sizeof(*streams));
+	if (!parts || !streams) {
+		op_parts_discard(parts);
+		free(streams);
 		free(calls);
 		return err_set(RCCLX_ERR_NO_MEMORY, "out of memory for a group");
 	}
-	r = start_all(parts, calls, n);
+	r = start_all(parts, streams, calls, n);
+	free(streams);
 	free(calls);
 	return op_parts_join(parts, r, op_p);
 }

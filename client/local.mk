@@ -34,6 +34,8 @@ librx_client_la_SOURCES = \
 	client/err.h \
 	client/fork_guard.c \
 	client/fork_guard.h \
+	client/gates.c \
+	client/gates.h \
 	client/gpu.c \
 	client/gpu.h \
 	client/gpu_mem.c \
@@ -56,6 +58,10 @@ librx_client_la_SOURCES = \
 	client/precision.h \
 	client/session.c \
 	client/session.h \
+	client/stage.c \
+	client/stage.h \
+	client/stream.c \
+	client/stream.h \
 	client/version.c
 librx_client_la_CPPFLAGS = $(AM_CPPFLAGS) -DPKGLIBDIR='"$(pkglibdir)"'
 librx_client_la_LIBADD = librx_proto.la librx_kernels.la librx_shm.la
@@ -65,7 +71,7 @@ lib_LTLIBRARIES += librcclx.la
 librcclx_la_SOURCES = client/rcclx.h
 librcclx_la_LIBADD = librx_client.la $(PROTOBUF_C_LIBS)
 librcclx_la_LDFLAGS = $(AM_LDFLAGS) -version-info $(LT_RCCLX) \
-	-Wl,--version-script=$(srcdir)/client/rcclx.map -Wl,-z,relro,-z,now
+	-Wl,--version-script=$(srcdir)/client/rcclx.map -Wl,-z,relro,-z,now -Wl,-z,nodelete
 EXTRA_librcclx_la_DEPENDENCIES = $(srcdir)/client/rcclx.map
 # The runtime of a sanitizer is in the program, not in the libraries.
 if !SANITIZED

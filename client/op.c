@@ -8,6 +8,7 @@
 
 #include "comm.h"
 #include "err.h"
+#include "gates.h"
 #include "session.h"
 #include "../shm/rx_clock.h"
 #include "../shm/rx_wake.h"
@@ -21,20 +22,18 @@
 #define SPINS_PER_LOOK 16u
 #define NAMED_MAX      8u
 
-rcclx_result op_start(
-	struct rcclx_comm *comm, const struct op_request *request, struct rcclx_op **op_p)
+static struct rcclx_op *op_new(struct rcclx_comm *comm, const struct op_request *request)
 {
 	struct rcclx_op *op = calloc(1, sizeof(*op));
-	rcclx_result r = RCCLX_OK;
 
 	if (!op)
-		return err_set(RCCLX_ERR_NO_MEMORY, "out of memory for an operation");
+		return NULL;
 	op->comm = comm;
 	op->client = comm->client;
 	op->sig = request->sig;
 	op->sqe = (struct rx_sqe){
 		.member = comm->member,
-		.opno = comm->opno + 1,
+		.opno = (uint16_t)(comm->opno + 1),
 		.coll = request->sig.coll,
 		.dtype = request->sig.dtype,
 		.op = request->sig.op,
@@ -48,17 +47,71 @@ rcclx_result op_start(
 	/* A checksum, for ranks that compare by themselves. */
 	if (rx_coll_is_v(op->sig.coll))
 		op->sig.count = 0;
+	return op;
+}
+
+static rcclx_result no_memory(void)
+{
+	return err_set(RCCLX_ERR_NO_MEMORY, "out of memory for an operation");
+}
+
+static void put_away(struct rcclx_op *op)
+{
+	placement_end(op->client, &op->placement);
+	free(op);
+}
+
+rcclx_result op_start(
+	struct rcclx_comm *comm, const struct op_request *request, struct rcclx_op **op_p)
+{
+	struct rcclx_op *op = op_new(comm, request);
+	rcclx_result r = RCCLX_OK;
+
+	if (!op)
+		return no_memory();
 	r = placement_begin(comm, request, &op->placement, &op->sqe);
 	if (r == RCCLX_OK)
 		r = op_submit(op);
 	if (r != RCCLX_OK) {
-		placement_end(op->client, &op->placement);
-		free(op);
+		put_away(op);
 		return r;
 	}
 	comm->opno++;
 	atomic_fetch_add(&comm->n_ops, 1);
 	*op_p = op;
+	return RCCLX_OK;
+}
+
+rcclx_result op_start_in_stream(
+	struct rcclx_comm *comm, const struct op_request *request, const struct op_in_stream *what)
+{
+	struct rcclx_op *op = op_new(comm, request);
+	rcclx_result r = RCCLX_OK;
+
+	if (!op)
+		return no_memory();
+	op->abandoned = true;
+	op->in_stream = true;
+	op->captured = what->captured;
+	if (rx_coll_is_v(op->sig.coll))
+		r = placement_words(comm, request, &op->placement, &op->sqe);
+	op->sqe.gate = what->gate;
+	if (what->captured)
+		op->sqe.flags |= RX_SQE_CAPTURED;
+	op->sqe.send_region = what->send_region;
+	op->sqe.send_offset = what->send_offset;
+	op->sqe.recv_region = what->recv_region;
+	op->sqe.recv_offset = what->recv_offset;
+	/* Before it is out: it may be over at once. */
+	atomic_fetch_add(&comm->n_in_stream, 1);
+	if (r == RCCLX_OK)
+		r = op_submit(op);
+	if (r != RCCLX_OK) {
+		atomic_fetch_sub(&comm->n_in_stream, 1);
+		put_away(op);
+		return r;
+	}
+	comm->opno++;
 	return RCCLX_OK;
 }
 
@@ -149,6 +202,24 @@ static rcclx_result completed_error(struct rcclx_op *op)
 			cqe->result);
 	return err_set(cqe->result, "the daemon could not execute %s: %s", what,
 		rcclx_strerror(cqe->result));
+}
+
+void op_over_in_stream(struct rcclx_op *op)
+{
+	struct rcclx_comm *comm = op->comm;
+	bool failed = op->completed && op->cqe.result != RCCLX_OK;
+
+	/* The stream goes on, with a result that is none: nothing after it makes sense. */
+	if (comm && failed)
+		(void)comm_fail(comm, completed_error(op));
+	/* The daemon does not look at the bell of a call that it refused. */
+	if (comm && failed && op->captured)
+		gates_orphan(comm);
+	if (!op->captured)
+		gates_put(op->sqe.gate);
+	free(op);
+	if (comm)
+		atomic_fetch_sub(&comm->n_in_stream, 1);
 }
 
 static rcclx_result finish(struct rcclx_op *op, rcclx_result result)

@@ -79,6 +79,31 @@ struct op_request {
 rcclx_result op_start(
 	struct rcclx_comm *comm, const struct op_request *request, struct rcclx_op **op_p);
 
+/* Where a call in the order of a stream meets the daemon, and where its memory is. */
+struct op_in_stream {
+	uint16_t gate;
+	bool captured;
+	uint32_t send_region;
+	uint32_t recv_region;
+	uint64_t send_offset;
+	uint64_t recv_offset;
+};
+
+/**
+ * op_start_in_stream() - submit; nobody holds the operation
+ *
+ * A failure becomes that of the communicator, see op_take_completions(). Each takes one of
+ * rcclx_comm.n_in_stream until it is over.
+ */
+rcclx_result op_start_in_stream(
+	struct rcclx_comm *comm, const struct op_request *request, const struct op_in_stream *what);
+
+/** op_take_completions() - see what has become of operations that nobody waits for */
+void op_take_completions(struct rcclx_client *client);
+
+/** op_forget_in_stream() - @comm is about to go, though the daemon has not completed all of them */
+void op_forget_in_stream(struct rcclx_comm *comm);
+
 /**
  * op_finish() - wait and free: the end of a blocking call
  * @timeout_ns: 0: no limit. When it passes, the communicators concerned are aborted.
@@ -90,6 +115,9 @@ struct op_parts;
 
 /** op_parts_new() - for at most @n_max operations; NULL: no memory */
 struct op_parts *op_parts_new(uint32_t n_max);
+
+/** op_parts_discard() - nothing was added; NULL is allowed */
+void op_parts_discard(struct op_parts *parts);
 
 /** op_parts_add() - hand over a started operation */
 void op_parts_add(struct op_parts *parts, struct rcclx_op *op);

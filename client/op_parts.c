@@ -35,6 +35,14 @@ struct op_parts *op_parts_new(uint32_t n_max)
 	return parts;
 }
 
+void op_parts_discard(struct op_parts *parts)
+{
+	if (!parts)
+		return;
+	free(parts->handle);
+	free(parts);
+}
+
 void op_parts_add(struct op_parts *parts, struct rcclx_op *op)
 {
 	parts->ops[parts->n++] = op;
@@ -47,8 +55,7 @@ rcclx_result op_parts_join(struct op_parts *parts, rcclx_result started, struct 
 	if (alone || (started != RCCLX_OK && parts->n == 0)) {
 		if (alone)
 			*op_p = parts->ops[0];
-		free(parts->handle);
-		free(parts);
+		op_parts_discard(parts);
 		return started;
 	}
 	parts->started = started;

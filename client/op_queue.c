@@ -23,6 +23,7 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <time.h>
@@ -211,7 +212,10 @@ static void free_abandoned(struct rcclx_client *client, struct rcclx_op *op)
 		struct rcclx_op *next = op->next;
 
 		placement_end(client, &op->placement);
-		free(op);
+		if (op->in_stream)
+			op_over_in_stream(op);
+		else
+			free(op);
 		op = next;
 	}
 }
@@ -277,10 +281,9 @@ static void ring_if(const struct rcclx_client *client, bool wake)
 		(void)rx_doorbell_ring(client->doorbell);
 }
 
-/* Takes what is there, and makes use of the room; is @op complete? */
-bool op_reap(struct rcclx_op *op)
+/* Takes what is there, and makes use of the room; is @op complete, if it is one? */
+static bool take(struct rcclx_client *client, const struct rcclx_op *op)
 {
-	struct rcclx_client *client = op->client;
 	struct op_queue *queue = &client->ops;
 	struct rcclx_op *abandoned = NULL;
 	bool completed = false;
@@ -289,11 +292,70 @@ bool op_reap(struct rcclx_op *op)
 	(void)pthread_mutex_lock(&queue->lock);
 	abandoned = reap_locked(queue);
 	(void)feed_locked(queue, &wake);
-	completed = op->completed;
+	completed = op && op->completed;
 	(void)pthread_mutex_unlock(&queue->lock);
 	ring_if(client, wake);
 	free_abandoned(client, abandoned);
 	return completed;
+}
+
+bool op_reap(struct rcclx_op *op)
+{
+	return take(op->client, op);
+}
+
+void op_take_completions(struct rcclx_client *client)
+{
+	(void)take(client, NULL);
+}
+
+/* Call with the lock held. Those that wait for room, which the daemon never hears of. */
+static struct rcclx_op *take_back(struct rcclx_comm *comm, struct op_lane *lane)
+{
+	struct rcclx_op *taken = NULL;
+
+	rx_list_for_each_safe (pos, &lane->waiting) {
+		struct rcclx_op *op = rx_list_entry(pos, struct rcclx_op, link);
+
+		if (!op->in_stream)
+			continue;
+		stop_waiting(op);
+		op->comm = NULL;
+		atomic_fetch_sub(&comm->n_in_stream, 1);
+		op->next = taken;
+		taken = op;
+	}
+	return taken;
+}
+
+void op_forget_in_stream(struct rcclx_comm *comm)
+{
+	struct rcclx_client *client = comm->client;
+	struct op_queue *queue = &client->ops;
+
+	for (uint32_t i = 0; i < n_lanes(comm->n_ranks); i++) {
+		struct rcclx_op *taken = NULL;
+
+		(void)pthread_mutex_lock(&queue->lock);
+		taken = take_back(comm, &comm->lanes[i]);
+		(void)pthread_mutex_unlock(&queue->lock);
+		free_abandoned(client, taken);
+	}
+	(void)pthread_mutex_lock(&queue->lock);
+	for (uint32_t i = 0; i < queue->n_slots; i++) {
+		struct rcclx_op *op = queue->slots[i].op;
+
+		if (!op || !op->in_stream || op->comm != comm)
+			continue;
+		lane_leave(queue, op->lane);
+		op->lane = NULL;
+		op->comm = NULL;
+		atomic_fetch_sub(&comm->n_in_stream, 1);
+	}
+	(void)pthread_mutex_unlock(&queue->lock);
+	/* Threads that have one in their hands are about to put it away. */
+	while (atomic_load(&comm->n_in_stream) > 0)
+		(void)sched_yield();
 }
 
 /* ---- waiting for room ---- */

@@ -8,8 +8,9 @@
 #include "placement.h"
 
 struct rcclx_op {
-	struct op_parts *parts;  /* several operations in one: nothing else of this is used then */
-	struct rcclx_comm *comm; /* not to be used once abandoned */
+	struct op_parts *parts; /* several operations in one: nothing else of this is used then */
+	struct rcclx_comm
+		*comm; /* not to be used once abandoned; in_stream: NULL once it is gone */
 	struct rcclx_client *client;
 	struct rx_op_sig sig;
 	struct rx_sqe sqe;
@@ -19,6 +20,9 @@ struct rcclx_op {
 	struct rx_list link;  /* of the lane, while it waits for room */
 	bool completed;       /* cqe is there */
 	bool abandoned;       /* the caller has freed it */
+	/* Its caller never had it: a call in the order of a stream. */
+	bool in_stream;
+	bool captured;
 	struct rx_cqe cqe;
 	struct rcclx_op *next; /* abandoned ones that have just completed */
 	/* Of the thread that waits. */
@@ -32,6 +36,9 @@ bool op_reap(struct rcclx_op *op);
 
 /** op_submit() - hand op->sqe to the daemon, now or when there is room for it */
 rcclx_result op_submit(struct rcclx_op *op);
+
+/** op_over_in_stream() - a call in a stream has been completed: note how it ended, and free it */
+void op_over_in_stream(struct rcclx_op *op);
 
 /** op_abandon() - the caller has freed it; true: the daemon has nothing more to do with it */
 bool op_abandon(struct rcclx_op *op);

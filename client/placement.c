@@ -20,7 +20,7 @@ static rcclx_result look_up(
 	if (mem_find(client, at, bytes, ref_p))
 		return RCCLX_OK;
 	*ref_p = (struct mem_ref){.handle = RX_REGION_NONE};
-	return gpu_is_there() && gpu_is_device(at) ? gpu_mem_find(client, at, bytes, ref_p)
+	return gpu_is_there() && gpu_is_device(at) ? gpu_mem_find(client, at, bytes, true, ref_p)
 						   : RCCLX_OK;
 }
 
@@ -156,7 +156,7 @@ static const uint64_t *in_a_row(const uint64_t *counts, uint32_t n, uint64_t *di
  * The numbers of a variable collective. Behind them stays what placement_collect() needs: the
  * caller's arrays may be gone by then.
  */
-static rcclx_result place_words(const struct rcclx_comm *comm, const struct op_request *request,
+rcclx_result placement_words(const struct rcclx_comm *comm, const struct op_request *request,
 	struct placement *placement, struct rx_sqe *sqe)
 {
 	uint32_t n_ranks = comm->n_ranks;
@@ -198,7 +198,7 @@ rcclx_result placement_begin(const struct rcclx_comm *comm, const struct op_requ
 	if (r == RCCLX_OK && request->send_bytes > 0)
 		r = place_send(comm, request, placement, &recv, &send);
 	if (r == RCCLX_OK && rx_coll_is_v(request->sig.coll))
-		r = place_words(comm, request, placement, sqe);
+		r = placement_words(comm, request, placement, sqe);
 	sqe->send_region = send.handle;
 	sqe->send_offset = send.offset;
 	sqe->recv_region = recv.handle;

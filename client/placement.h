@@ -26,6 +26,10 @@ struct placement {
 rcclx_result placement_begin(const struct rcclx_comm *comm, const struct op_request *request,
 	struct placement *placement, struct rx_sqe *sqe);
 
+/** placement_words() - the same for the numbers of a variable collective alone */
+rcclx_result placement_words(const struct rcclx_comm *comm, const struct op_request *request,
+	struct placement *placement, struct rx_sqe *sqe);
+
 /** placement_collect() - the operation has succeeded: copy back */
 rcclx_result placement_collect(const struct placement *placement);
 

@@ -440,6 +440,14 @@ enum {
 	RCCLX_PRECISION_FP8 = 2,   /* low precision where there is such a form, whatever the size */
 };
 
+/* struct rcclx_call_config, flags */
+enum {
+	/*
+	 * The call is made in the order of a GPU stream: see rcclx_all_reduce(), "In a stream".
+	 */
+	RCCLX_CALL_IN_STREAM = 1 << 0,
+};
+
 struct rcclx_call_config {
 	uint32_t size;       /* sizeof(struct rcclx_call_config) */
 	uint32_t executor;   /* RCCLX_EXECUTOR_*; the same on all ranks */
@@ -447,12 +455,14 @@ struct rcclx_call_config {
 				communicator (peers may have used this rank's data); 0: no limit */
 	const void *scalar; /* RCCLX_PREMUL_SUM: one element of the call's type; ranks may differ */
 	uint32_t precision; /* RCCLX_PRECISION_*; the same on all ranks */
-	uint32_t reserved;  /* 0 */
+	uint32_t flags;     /* RCCLX_CALL_*; ranks may differ */
+	void *stream;       /* RCCLX_CALL_IN_STREAM: a cudaStream_t or hipStream_t of the current
+			       device; NULL: the default stream */
 };
 
 #define RCCLX_CALL_CONFIG_INIT                                                                     \
 	{                                                                                          \
-		sizeof(struct rcclx_call_config), 0, 0, NULL, 0, 0                                 \
+		sizeof(struct rcclx_call_config), 0, 0, NULL, 0, 0, NULL                           \
 	}
 
 /**
@@ -470,7 +480,18 @@ struct rcclx_call_config {
  * wrap. All ranks get the same bits. MIN and MAX ignore NaN unless all values are NaN. See
  * librcclx(3), "Arithmetic".
  *
- * Blocks: spins briefly, then sleeps. Algorithms: small messages flat (every rank folds
+ * In a stream (RCCLX_CALL_IN_STREAM in @config, any collective, send or recv): returns at once.
+ * What is in the stream is done before the operation starts on any rank, and what is put into it
+ * afterwards comes when the operation is over here. Calls of a group start together, and none of
+ * them waits for another. RCCLX_OK only says that the call is on its way: a failure makes the
+ * communicator unusable, which rcclx_comm_status() and the next call say, and the stream goes on,
+ * with @recv undefined. While the stream is captured, the call becomes part of the graph and is
+ * made with every replay; the ranks capture the same calls in the same order. A graph may not run
+ * twice at the same time, replays of a graph whose communicator is gone end at once, and what was
+ * recorded takes memory until then. The first call with memory that the library does not know may
+ * block for a round trip to the daemon. See librcclx(3), "Streams and graphs".
+ *
+ * Blocks otherwise: spins briefly, then sleeps. Algorithms: small messages flat (every rank folds
  * everything, one-shot), larger ones reduce-scatter + all-gather (two-shot; Rabenseifner 2004).
  *
  * Thread safety: one operation of a communicator at a time; others in parallel.

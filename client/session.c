@@ -157,6 +157,19 @@ static void unmap_rings(struct rcclx_client *client)
 }
 
 /* The parts that stand on a session that has said hello. */
+static int init_gpu_parts(struct rcclx_client *client)
+{
+	int r = gpu_table_init(&client->gpu);
+
+	gates_init(&client->gates, client);
+	if (r < 0)
+		return r;
+	r = stages_init(&client->stages);
+	if (r < 0)
+		gpu_table_deinit(&client->gpu);
+	return r;
+}
+
 static rcclx_result init_parts(struct rcclx_client *client)
 {
 	int r = mem_table_init(&client->mem);
@@ -164,7 +177,7 @@ static rcclx_result init_parts(struct rcclx_client *client)
 	if (r == 0) {
 		r = bounce_cache_init(&client->bounce);
 		if (r == 0) {
-			r = gpu_table_init(&client->gpu);
+			r = init_gpu_parts(client);
 			if (r < 0)
 				bounce_cache_deinit(&client->bounce);
 		}
@@ -244,6 +257,9 @@ rcclx_result rcclx_disconnect(struct rcclx_client *client)
 			"destroy and free them first",
 			n_comms, n_regions);
 	op_queue_stop(&client->ops);
+	/* Streams go on first: freeing device memory waits for them. */
+	gates_close(&client->gates);
+	stages_deinit(&client->stages);
 	conn_close(&client->conn);
 	gpu_table_deinit(&client->gpu);
 	bounce_cache_deinit(&client->bounce);

@@ -6,9 +6,11 @@
 #include "rcclx.h"
 #include "bounce.h"
 #include "conn.h"
+#include "gates.h"
 #include "gpu.h"
 #include "mem.h"
 #include "op.h"
+#include "stage.h"
 
 struct rcclx_client {
 	uint64_t epoch; /* of fork_guard.h */
@@ -22,6 +24,8 @@ struct rcclx_client {
 	struct mem_table mem;
 	struct bounce_cache bounce;
 	struct gpu_table gpu;
+	struct gates gates;
+	struct stages stages;
 	_Atomic uint32_t n_comms;
 };
 

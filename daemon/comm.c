@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "comm.h"
 
+#include "captured.h"
 #include "comm_mem.h"
 #include "daemon.h"
 #include "gpu_run.h"
@@ -103,7 +104,8 @@ static void comm_free(struct comm *comm)
 
 void comm_release(struct comm *comm)
 {
-	if (comm->n_present == 0 && !comm->running && !p2p_is_running(comm))
+	if (comm->n_present == 0 && !comm->running && !p2p_is_running(comm) &&
+		rx_list_empty(&comm->captured))
 		comm_free(comm);
 }
 
@@ -140,6 +142,7 @@ static int comm_new(struct daemon *daemon, const struct comm_join *join, struct 
 	comm->form_deadline_ns = RX_FOREVER;
 	comm->fail_from = UINT64_MAX;
 	rx_list_init(&comm->ops);
+	rx_list_init(&comm->captured);
 	rx_list_push(bucket_of(daemon, join->key), &comm->bucket_link);
 	r = make_timers(comm);
 	if (!r)
@@ -484,6 +487,7 @@ static void gone_when_formed(struct member *member, enum rx_member_status status
 
 	op_member_gone(member);
 	p2p_member_gone(member);
+	captured_member_gone(member);
 	member_detach(member);
 	member->status = status;
 	comm_mem_status(comm, member->rank, status);
@@ -535,6 +539,7 @@ void comm_abort(struct comm *comm, enum rx_abort_reason reason, uint32_t rank, u
 	stall_clear(comm);
 	op_fail_all(comm);
 	p2p_fail_all(comm);
+	captured_fail_all(comm);
 }
 
 void comm_over_budget(struct comm *comm, uint32_t rank, uint64_t error_ppm)

@@ -100,6 +100,9 @@ struct comm {
 
 	struct gpu_streams *streams; /* on devices; NULL before the first op there */
 
+	struct rx_list captured; /* recorded in graphs; see captured.c */
+	uint32_t n_captured;
+
 	struct stall stall;
 };
 

@@ -22,6 +22,7 @@ static const handler_fn handlers[RX_MSG_TYPE_N] = {
 	[RX_MSG_MEM_FREE] = h_mem_free,
 	[RX_MSG_MEM_IMPORT] = h_mem_import,
 	[RX_MSG_GPU_REGISTER] = h_gpu_register,
+	[RX_MSG_GATES_OPEN] = h_gates_open,
 	[RX_MSG_ADMIN_STATUS] = h_admin_status,
 	[RX_MSG_ADMIN_SESSIONS] = h_admin_sessions,
 	[RX_MSG_ADMIN_COMMS] = h_admin_comms,

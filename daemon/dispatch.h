@@ -29,6 +29,7 @@ void h_mem_register(struct peer *peer, const struct rx_msg *msg, struct rx_fdset
 void h_mem_free(struct peer *peer, const struct rx_msg *msg, struct rx_fdset *fds);
 void h_mem_import(struct peer *peer, const struct rx_msg *msg, struct rx_fdset *fds);
 void h_gpu_register(struct peer *peer, const struct rx_msg *msg, struct rx_fdset *fds);
+void h_gates_open(struct peer *peer, const struct rx_msg *msg, struct rx_fdset *fds);
 void h_admin_status(struct peer *peer, const struct rx_msg *msg, struct rx_fdset *fds);
 void h_admin_sessions(struct peer *peer, const struct rx_msg *msg, struct rx_fdset *fds);
 void h_admin_comms(struct peer *peer, const struct rx_msg *msg, struct rx_fdset *fds);

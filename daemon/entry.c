@@ -66,7 +66,7 @@ static const char *check_call(const struct rx_sqe *sqe, uint32_t n_ranks)
 		return "unknown reduction";
 	if (!rx_coll_reduces(sqe->coll) && sqe->op != 0)
 		return "this collective does not reduce";
-	if (!rx_precision_flags_ok(sqe->flags, sqe->coll, sqe->dtype, sqe->op))
+	if (!rx_precision_flags_ok(sqe->flags & ~RX_SQE_CAPTURED, sqe->coll, sqe->dtype, sqe->op))
 		return "unknown flags";
 	if (sqe->coll == RX_BARRIER && sqe->count != 0)
 		return "a barrier has no data";
@@ -131,7 +131,7 @@ struct rx_op_sig entry_sig(const struct rx_sqe *sqe)
 		.coll = sqe->coll,
 		.dtype = sqe->dtype,
 		.op = sqe->op,
-		.flags = sqe->flags,
+		.flags = (uint8_t)(sqe->flags & ~RX_SQE_CAPTURED),
 		/* Where a rank has its counts is its own affair. */
 		.root = rx_coll_is_v(sqe->coll) ? 0 : sqe->root,
 		.count = sqe->count,

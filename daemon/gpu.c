@@ -4,7 +4,9 @@
  * copies of what people look at, never while a backend is called.
  *
  * Looking at a device costs a microsecond and waking up costs fifty, so the worker looks often at
- * first and then ever more rarely; with nothing to look at it sleeps.
+ * first and then ever more rarely; with nothing to look at it sleeps. Graphs that were recorded can
+ * be replayed at any time without a word to us: as long as there are any, it looks at their bells
+ * at least once in BELL_NS.
  *
  * Devices are opened when the first client brings memory of theirs: a context takes device memory,
  * which a daemon that serves hosts only should not.
@@ -12,6 +14,7 @@
 #include "gpu.h"
 
 #include "config.h"
+#include "gpu_bells.h"
 #include "gpu_words.h"
 #include "../kernels/backend_load.h"
 #include "../shm/rx_clock.h"
@@ -25,11 +28,16 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <time.h>
 
 #define BACKENDS_MAX 2u
-#define EAGER_LOOKS  200u                /* then the worker sleeps between two looks */
-#define LOOK_NS      (20 * 1000)         /* at running jobs */
+#define EAGER_NS     (200 * 1000)        /* since something happened: no sleep between looks */
+#define LOOK_NS      (20 * 1000)         /* then, at running jobs and at bells */
+#define PATIENT_NS   (20 * RX_NS_PER_MS) /* since something happened: more rarely */
+#define RARE_NS      (100 * 1000)        /* then */
+#define ASLEEP_NS    (1 * RX_NS_PER_SEC) /* since something happened: only bells are left */
+#define BELL_NS      (1 * RX_NS_PER_MS)  /* then */
 #define REAP_NS      (5 * RX_NS_PER_MS)  /* at what is in quarantine */
 #define GIVE_UP_NS   (1 * RX_NS_PER_SEC) /* after gpu_give_up() */
 
@@ -54,6 +62,8 @@ struct gpu {
 	uint32_t n_jobs;         /* loop thread: submitted and not handed back */
 	struct rx_list running;  /* worker */
 	bool may_reap;           /* worker */
+	struct gpu_bells *bells; /* worker */
+	uint64_t event_ns;       /* worker: when something has happened last */
 	struct gpu_words *words; /* worker */
 
 	enum gpu_state state; /* loop thread, as the reason */
@@ -98,7 +108,8 @@ static bool look_at_running(struct gpu *gpu, bool give_up)
 		if (!job->poll(job, gpu, give_up))
 			continue;
 		rx_list_unlink(pos);
-		hand_back(gpu, job);
+		if (job->done)
+			hand_back(gpu, job);
 		ended = true;
 	}
 	return ended;
@@ -133,21 +144,35 @@ static void sleep_until(struct gpu *gpu, uint64_t ns)
 	(void)pthread_cond_timedwait(&gpu->wanted, &gpu->lock, &when);
 }
 
+/* How long to sleep before the next look; RX_FOREVER: until there is a job. */
+static uint64_t patience(const struct gpu *gpu)
+{
+	uint64_t calm_ns = rx_now_ns() - gpu->event_ns;
+	bool runs = !rx_list_empty(&gpu->running);
+
+	if (calm_ns < EAGER_NS)
+		return 0;
+	if (runs || gpu_bells_any(gpu->bells)) {
+		if (calm_ns < PATIENT_NS)
+			return LOOK_NS;
+		return runs || calm_ns < ASLEEP_NS ? RARE_NS : BELL_NS;
+	}
+	return gpu->may_reap ? REAP_NS : RX_FOREVER;
+}
+
 /* The next job, or NULL when there are others to look at. False: the end. */
-static bool next_job(struct gpu *gpu, uint32_t n_looks, struct gpu_job **job_p, bool *give_up_p)
+static bool next_job(struct gpu *gpu, struct gpu_job **job_p, bool *give_up_p)
 {
 	bool goes_on = true;
 
 	*job_p = NULL;
 	pthread_mutex_lock(&gpu->lock);
 	if (rx_list_empty(&gpu->todo)) {
-		bool runs = !rx_list_empty(&gpu->running);
+		uint64_t ns = patience(gpu);
 
-		goes_on = !gpu->stopping || runs;
-		if (goes_on && !runs)
-			sleep_until(gpu, gpu->may_reap ? REAP_NS : RX_FOREVER);
-		else if (goes_on && n_looks > EAGER_LOOKS)
-			sleep_until(gpu, LOOK_NS);
+		goes_on = !gpu->stopping || !rx_list_empty(&gpu->running);
+		if (goes_on && ns > 0)
+			sleep_until(gpu, ns);
 	}
 	if (!rx_list_empty(&gpu->todo)) {
 		*job_p = job_of(gpu->todo.next);
@@ -162,23 +187,28 @@ static void *worker(void *arg)
 {
 	struct gpu *gpu = arg;
 	struct gpu_job *job = NULL;
-	uint32_t n_looks = 0;
 	bool give_up = false;
 
-	while (next_job(gpu, n_looks, &job, &give_up)) {
+	/* Sleeps of microseconds are meant. Fails nowhere. */
+	(void)prctl(PR_SET_TIMERSLACK, 1);
+	while (next_job(gpu, &job, &give_up)) {
+		bool event = job != NULL;
+
 		if (job) {
 			if (job->run(job, gpu))
 				hand_back(gpu, job);
 			else
 				rx_list_push(&gpu->running, &job->link);
-			n_looks = 0;
 		}
-		if (!rx_list_empty(&gpu->running)) {
-			n_looks = look_at_running(gpu, give_up) ? 0 : n_looks + 1;
-			(void)sched_yield();
-		} else if (!job && gpu->may_reap) {
+		event |= gpu_bells_look(gpu->bells, &gpu->running);
+		event |= look_at_running(gpu, give_up);
+		if (event)
+			gpu->event_ns = rx_now_ns();
+		else if (rx_list_empty(&gpu->running) && gpu->may_reap &&
+			 rx_now_ns() - gpu->event_ns >= REAP_NS)
 			reap(gpu);
-		}
+		else
+			(void)sched_yield();
 	}
 	return NULL;
 }
@@ -354,6 +384,22 @@ void gpu_note(struct gpu *gpu, uint32_t index, const struct rx_gpu_error *error)
 			view.error);
 }
 
+struct gpu_bells *gpu_bells(const struct gpu *gpu)
+{
+	return gpu->bells;
+}
+
+void gpu_begin(struct gpu *gpu, struct gpu_job *job)
+{
+	rx_list_push(&gpu->running, &job->link);
+}
+
+void gpu_tell(struct gpu *gpu, struct gpu_job *job)
+{
+	job->unasked = true;
+	hand_back(gpu, job);
+}
+
 void gpu_reap_later(struct gpu *gpu)
 {
 	gpu->may_reap = true;
@@ -379,7 +425,7 @@ static void on_done(uv_async_t *async)
 		struct gpu_job *job = job_of(done.next);
 
 		rx_list_unlink(&job->link);
-		gpu->n_jobs--;
+		gpu->n_jobs -= !job->unasked;
 		job->done(job);
 	}
 }
@@ -470,7 +516,8 @@ int gpu_new(uv_loop_t *loop, const struct config *config, struct gpu **gpu_p)
 		r = -ENOMEM;
 	if (!r && gpu->n_candidates > 0) {
 		gpu->words = gpu_words_new();
-		r = gpu->words ? start(gpu) : -ENOMEM;
+		gpu->bells = gpu_bells_new();
+		r = gpu->words && gpu->bells ? start(gpu) : -ENOMEM;
 	}
 	if (r) {
 		(void)gpu_free(gpu);
@@ -514,6 +561,7 @@ struct gpu *gpu_free(struct gpu *gpu)
 		close_devices(gpu);
 	}
 	gpu->words = gpu_words_free(gpu->words, NULL);
+	gpu->bells = gpu_bells_free(gpu->bells);
 	uv_close((uv_handle_t *)&gpu->async, on_closed);
 	return NULL;
 }

@@ -15,6 +15,7 @@
 
 struct config;
 struct gpu;
+struct gpu_bells;
 struct gpu_words;
 
 enum gpu_state {
@@ -32,7 +33,9 @@ struct gpu_job {
 	bool (*run)(struct gpu_job *job, struct gpu *gpu);
 	/* @give_up: the daemon ends; say true now. NULL where run() always says true. */
 	bool (*poll)(struct gpu_job *job, struct gpu *gpu, bool give_up);
-	void (*done)(struct gpu_job *job); /* in the loop thread, afterwards */
+	/* In the loop thread, afterwards. NULL: nobody waits for it; see gpu_begin(). */
+	void (*done)(struct gpu_job *job);
+	bool unasked; /* gpu_tell() */
 };
 
 /** gpu_new() - load the backend that @config wants, and let it look for devices */
@@ -99,6 +102,15 @@ struct rx_gpu_device *gpu_opened(const struct gpu *gpu, uint32_t device);
 
 /** gpu_note() - refresh what gpu_view() says; @error: of the backend, where one was reported */
 void gpu_note(struct gpu *gpu, uint32_t device, const struct rx_gpu_error *error);
+
+/** gpu_bells() - of recorded graphs */
+struct gpu_bells *gpu_bells(const struct gpu *gpu);
+
+/** gpu_begin() - poll @job, which the loop thread did not submit, until it says true */
+void gpu_begin(struct gpu *gpu, struct gpu_job *job);
+
+/** gpu_tell() - have @job's done() called in the loop thread, without its having been submitted */
+void gpu_tell(struct gpu *gpu, struct gpu_job *job);
 
 /** gpu_reap_later() - there may be something in quarantine */
 void gpu_reap_later(struct gpu *gpu);

@@ -49,6 +49,7 @@ struct registration {
 	uint32_t n;
 	uint64_t bytes; /* of all pieces */
 	struct rx_gpu_sample sample;
+	uint32_t flags; /* enum rx_gpu_prove_flags */
 	uint8_t rows[RX_GPU_ROWS_MAX];
 	struct gpu_mem *mem;
 	bool good;
@@ -83,7 +84,7 @@ static bool import_on(struct registration *reg, struct gpu *gpu, uint32_t device
 		gpu_note(gpu, device, &error);
 		return false;
 	}
-	r = ops->prove(map, &reg->sample, reg->rows, RX_GPU_PROVE_STABLE, &verdict, &error);
+	r = ops->prove(map, &reg->sample, reg->rows, reg->flags, &verdict, &error);
 	if (r || verdict != RX_GPU_PROVEN) {
 		struct rx_gpu_map_info info = {.why = RX_GPU_WHY_REFUSED};
 
@@ -196,6 +197,7 @@ static int read_message(struct registration *reg, const struct rx_msg_gpu_regist
 		.bytes = msg->sample_bytes,
 		.seed = msg->sample_seed,
 	};
+	reg->flags = msg->flags & (RX_GPU_PROVE_STABLE | RX_GPU_PROVE_NONCE);
 	if (msg->rows.len > 0)
 		memcpy(reg->rows, msg->rows.data, msg->rows.len);
 	return rx_range_ok(msg->sample_offset, msg->sample_bytes, reg->bytes) ? 0 : -EINVAL;

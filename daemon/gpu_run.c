@@ -38,6 +38,7 @@ struct gpu_streams {
 	/* The worker's. */
 	void *streams[RX_GPU_DEVICES_MAX];
 	struct gpu_blocks blocks;
+	const struct gpu_run *user; /* of the blocks; NULL: nobody */
 	bool stuck; /* an operation did not end: devices may still read the blocks */
 };
 
@@ -119,7 +120,9 @@ static uint64_t find_devices(const struct gpu_run *run)
 	if (run->coll == RX_SEND) {
 		uint32_t device = device_of(run, run->peer);
 
-		return 1ull << (device != UINT32_MAX ? device : device_of(run, run->root));
+		if (device == UINT32_MAX)
+			device = device_of(run, run->root);
+		return device == UINT32_MAX ? 0 : 1ull << device;
 	}
 	for (uint32_t rank = 0; rank < run->n_ranks; rank++) {
 		uint32_t device = device_of(run, rank);
@@ -311,14 +314,69 @@ static void start_all(struct gpu_run *run)
 	}
 }
 
+/* Needs a slot for its done words, and variable ones their communicator's blocks. */
+static bool has_room(struct gpu_run *run)
+{
+	if (run->counts && run->streams->user && run->streams->user != run)
+		return false;
+	if (run->slot == UINT32_MAX)
+		run->slot = gpu_words_take(gpu_words(run->gpu));
+	if (run->slot == UINT32_MAX)
+		return false;
+	if (run->counts)
+		run->streams->user = run;
+	return true;
+}
+
+static bool is_cancelled(const struct gpu_run *run)
+{
+	return run->cancelled && atomic_load_explicit(run->cancelled, memory_order_relaxed) != 0;
+}
+
+static bool gates_are_open(struct gpu_run *run)
+{
+	uint64_t closed = gpu_run_missing(run);
+	uint64_t still = 0;
+
+	if (run->standing || closed == 0)
+		return closed == 0;
+	for (uint64_t left = closed; left; left &= left - 1) {
+		uint32_t i = (uint32_t)__builtin_ctzll(left);
+
+		if (!gate_is_open(&run->gates[i]))
+			still |= 1ull << i;
+	}
+	if (still != closed)
+		atomic_store_explicit(&run->closed, still, memory_order_relaxed);
+	return still == 0;
+}
+
+/* True: it runs, or there was nothing to run. */
+static bool try_start(struct gpu_run *run)
+{
+	if (!gates_are_open(run))
+		return false;
+	if (run->devices && !has_room(run))
+		return false;
+	run->launched = true;
+	if (run->devices)
+		start_all(run);
+	return true;
+}
+
 static bool start(struct gpu_job *job, struct gpu *gpu)
 {
 	struct gpu_run *run = rx_container_of(job, struct gpu_run, job);
+	uint64_t closed = 0;
 
+	(void)gpu;
 	run->devices = find_devices(run);
-	run->slot = gpu_words_take(gpu_words(gpu));
-	if (run->slot != UINT32_MAX)
-		start_all(run);
+	run->slot = UINT32_MAX;
+	for (uint32_t i = 0; i < run->n_gates; i++)
+		if (run->gates[i].word)
+			closed |= 1ull << i;
+	atomic_store_explicit(&run->closed, closed, memory_order_relaxed);
+	(void)try_start(run);
 	return false;
 }
 
@@ -353,31 +411,44 @@ static void look(struct gpu_run *run)
 
 static void conclude(struct gpu_run *run)
 {
-	uint32_t status = gpu_words_put(run->gpu, run->slot);
+	uint32_t status = run->slot == UINT32_MAX ? RX_DEV_OK : gpu_words_put(run->gpu, run->slot);
 
+	run->slot = UINT32_MAX;
 	if (run->result == 0 && status != RX_DEV_OK) {
 		run->result = -EIO;
 		(void)snprintf(
 			run->error, sizeof(run->error), "a kernel gave up with status %#x", status);
 	}
-	if (run->cancelled && atomic_load_explicit(run->cancelled, memory_order_relaxed))
+	if (is_cancelled(run))
 		run->result = -ECANCELED;
+}
+
+static void release_gates(struct gpu_run *run)
+{
+	for (uint32_t i = 0; i < run->n_gates; i++)
+		gate_release(&run->gates[i]);
+}
+
+static void leave_blocks(struct gpu_run *run)
+{
+	if (run->streams && run->streams->user == run)
+		run->streams->user = NULL;
 }
 
 static bool poll(struct gpu_job *job, struct gpu *gpu, bool give_up)
 {
 	struct gpu_run *run = rx_container_of(job, struct gpu_run, job);
 
-	if (run->slot == UINT32_MAX) {
-		run->slot = gpu_words_take(gpu_words(gpu));
-		if (run->slot == UINT32_MAX && !give_up)
-			return false;
-		if (run->slot == UINT32_MAX) {
-			run->result = -ECANCELED;
-			return true;
-		}
-		start_all(run);
+	if (!run->launched && (give_up || is_cancelled(run))) {
+		run->result = -ECANCELED;
+		if (run->slot != UINT32_MAX)
+			(void)gpu_words_put(gpu, run->slot);
+		leave_blocks(run);
+		release_gates(run);
+		return true;
 	}
+	if (!run->launched && !try_start(run))
+		return false;
 	look(run);
 	if (run->waiting && !give_up)
 		return false;
@@ -385,9 +456,13 @@ static bool poll(struct gpu_job *job, struct gpu *gpu, bool give_up)
 		/* Its words may still be written: the slot is not used again. */
 		run->streams->stuck = true;
 		run->result = -ECANCELED;
-		return true;
+	} else {
+		conclude(run);
 	}
-	conclude(run);
+	leave_blocks(run);
+	/* Before the ranks are told: afterwards they use their gates again. */
+	if (run->devices || run->result != 0)
+		release_gates(run);
 	gpu_reap_later(gpu);
 	return true;
 }
@@ -403,14 +478,19 @@ static void on_done(struct gpu_job *job)
 
 struct gpu_run *gpu_run_new(struct gpu *gpu, uint32_t n_ranks)
 {
-	size_t bytes = 2 * (size_t)n_ranks * sizeof(struct gpu_buffer);
+	uint32_t n_gates = n_ranks < 2 ? 2 : n_ranks;
+	size_t bytes =
+		2 * (size_t)n_ranks * sizeof(struct gpu_buffer) + n_gates * sizeof(struct gate);
 	struct gpu_run *run = calloc(1, sizeof(*run) + bytes);
 
 	if (!run)
 		return NULL;
 	run->gpu = gpu;
 	run->n_ranks = n_ranks;
+	run->n_gates = n_gates;
+	run->slot = UINT32_MAX;
 	run->recv = run->send + n_ranks;
+	run->gates = (struct gate *)(run->recv + n_ranks);
 	return run;
 }
 
@@ -426,4 +506,66 @@ void gpu_run_submit(struct gpu_run *run)
 	run->job.poll = poll;
 	run->job.done = on_done;
 	gpu_submit(run->gpu, &run->job);
+}
+
+/* ---- recorded in a graph: in the worker ---- */
+
+/* One replay is over. True: it is not polled until the next one. */
+static bool poll_replay(struct gpu_job *job, struct gpu *gpu, bool give_up)
+{
+	struct gpu_run *run = rx_container_of(job, struct gpu_run, job);
+
+	if (!poll(job, gpu, give_up))
+		return false;
+	if (run->result == -EIO)
+		run->over(run);
+	run->failed |= run->result != 0;
+	atomic_store_explicit(&run->closed, run->needed, memory_order_relaxed);
+	atomic_fetch_add_explicit(&run->n_replays, 1, memory_order_relaxed);
+	run->launched = false;
+	run->active = false;
+	for (uint64_t left = run->needed; left; left &= left - 1)
+		gate_release_replay(&run->gates[__builtin_ctzll(left)]);
+	return true;
+}
+
+static bool begin_replay(struct gpu_run *run)
+{
+	if (!run->complete || gpu_run_missing(run) != 0)
+		return false;
+	run->job.poll = poll_replay;
+	run->active = true;
+	run->result = 0;
+	run->n_looks = 0;
+	return true;
+}
+
+bool gpu_run_rung(struct gpu_run *run, uint32_t i)
+{
+	if (run->failed) {
+		gate_release_replay(&run->gates[i]);
+		return false;
+	}
+	atomic_fetch_and_explicit(&run->closed, ~(1ull << i), memory_order_relaxed);
+	return begin_replay(run);
+}
+
+bool gpu_run_complete(struct gpu_run *run)
+{
+	run->complete = true;
+	run->devices = find_devices(run);
+	return !run->failed && begin_replay(run);
+}
+
+void gpu_run_fail(struct gpu_run *run)
+{
+	uint64_t waiting = run->needed & ~gpu_run_missing(run);
+
+	/* One that is made at the moment ends by itself, as it is cancelled. */
+	if (run->failed || run->active)
+		return;
+	run->failed = true;
+	atomic_store_explicit(&run->closed, run->needed, memory_order_relaxed);
+	for (; waiting; waiting &= waiting - 1)
+		gate_release_replay(&run->gates[__builtin_ctzll(waiting)]);
 }

@@ -3,6 +3,7 @@
 #ifndef DAEMON_GPU_RUN_H
 #define DAEMON_GPU_RUN_H
 
+#include "gate.h"
 #include "gpu.h"
 #include "../kernels/coll_counts.h"
 
@@ -44,7 +45,19 @@ struct gpu_run {
 	uint64_t waiting; /* those that have not finished */
 	uint32_t n_looks;
 	uint32_t slot; /* of its done words; UINT32_MAX: none */
+	bool launched;
+	_Atomic uint64_t
+		closed; /* bitmap of the gates whose stream has not come yet; others look */
+	/* Recorded in a graph: made with every replay, and over when its owner says so. */
+	bool standing;
+	bool complete;   /* filled: all ranks have recorded it */
+	bool failed;     /* replays end at once */
+	bool active;     /* a replay is made at the moment */
+	uint64_t needed; /* bitmap of the gates that there will be */
+	_Atomic uint64_t n_replays;
 	uint32_t n_ranks;
+	uint32_t n_gates;
+	struct gate *gates; /* by rank; RX_SEND: the source's, the destination's; no references */
 	struct gpu_buffer *recv; /* by rank */
 	struct gpu_buffer send[];
 };
@@ -56,11 +69,33 @@ struct gpu_run *gpu_run_new(struct gpu *gpu, uint32_t n_ranks);
 struct gpu_run *gpu_run_free(struct gpu_run *run);
 
 /**
- * gpu_run_submit() - do it; over() is called in any case
+ * gpu_run_submit() - do it when all gates are open; over() is called in any case
  *
- * At least one buffer is device memory, host memory is prepared (gpu_mem_prepare()).
+ * Host memory is prepared (gpu_mem_prepare()). Without device memory there is nothing to do but to
+ * wait for the gates.
  */
 void gpu_run_submit(struct gpu_run *run);
+
+/** gpu_run_missing() - bitmap of the gates whose streams have not come to it; in any thread */
+static inline uint64_t gpu_run_missing(const struct gpu_run *run)
+{
+	return atomic_load_explicit(&run->closed, memory_order_relaxed);
+}
+
+/* ---- recorded ones: in the worker ---- */
+
+/**
+ * gpu_run_rung() - a replay has come to its gate number @i
+ *
+ * Return: true when all have: gpu_job.poll() makes it, from now on until it is true.
+ */
+RX_WARN_UNUSED bool gpu_run_rung(struct gpu_run *run, uint32_t i);
+
+/** gpu_run_complete() - its buffers are filled. Return: as gpu_run_rung(). */
+RX_WARN_UNUSED bool gpu_run_complete(struct gpu_run *run);
+
+/** gpu_run_fail() - replays that wait are released, and later ones at once */
+void gpu_run_fail(struct gpu_run *run);
 
 /** gpu_streams_new() - none is opened yet. NULL: no memory. */
 struct gpu_streams *gpu_streams_new(struct gpu *gpu);

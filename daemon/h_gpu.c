@@ -8,6 +8,7 @@
 #include "region.h"
 #include "reply.h"
 #include "session.h"
+#include "../shm/rx_gate_abi.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -126,6 +127,29 @@ static void on_registered(
 		reply_failure(session->peer, serial, r, "cannot register device memory");
 	else
 		reply(session->peer, &answer, NULL, 0);
+}
+
+void h_gates_open(struct peer *peer, const struct rx_msg *msg, struct rx_fdset *fds)
+{
+	struct session *session = peer->session;
+	struct region *region = region_find(session, msg->gates_open.handle);
+
+	(void)fds;
+	if (gpu_state(session->daemon->gpu) == GPU_OFF) {
+		reply_error(peer, msg->serial, RX_ERR_INVALID, 0,
+			"calls in the order of a stream need a daemon that serves GPUs: %s",
+			gpu_reason(session->daemon->gpu));
+		return;
+	}
+	if (session->gates || !region || region->fd < 0 ||
+		region->bytes < sizeof(struct rx_gates) || region_map(region) != 0) {
+		reply_error(peer, msg->serial, RX_ERR_INVALID, 0,
+			"these are no gates: expected %zu bytes of registered host memory, once",
+			sizeof(struct rx_gates));
+		return;
+	}
+	session->gates = region_ref(region);
+	reply_ok(peer, msg->serial);
 }
 
 void h_gpu_register(struct peer *peer, const struct rx_msg *msg, struct rx_fdset *fds)

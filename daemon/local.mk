@@ -8,12 +8,15 @@ librx_daemon_la_SOURCES = \
 	daemon/comm.c daemon/comm.h \
 	daemon/comm_mem.c daemon/comm_mem.h \
 	daemon/conf.c daemon/conf.h \
+	daemon/captured.c daemon/captured.h \
 	daemon/config.c daemon/config.h daemon/config_error.h \
 	daemon/daemon.c daemon/daemon.h \
 	daemon/dispatch.c daemon/dispatch.h \
 	daemon/entry.c daemon/entry.h \
 	daemon/exec.c daemon/exec.h \
+	daemon/gate.c daemon/gate.h \
 	daemon/gpu.c daemon/gpu.h \
+	daemon/gpu_bells.c daemon/gpu_bells.h \
 	daemon/gpu_blocks.c daemon/gpu_blocks.h \
 	daemon/gpu_mem.c daemon/gpu_mem.h \
 	daemon/gpu_run.c daemon/gpu_run.h \
@@ -27,7 +30,7 @@ librx_daemon_la_SOURCES = \
 	daemon/latency.c daemon/latency.h \
 	daemon/listener.c daemon/listener.h \
 	daemon/loop.c daemon/loop.h \
-	daemon/op.c daemon/op.h \
+	daemon/op.c daemon/op.h daemon/op_impl.h \
 	daemon/options.c daemon/options.h \
 	daemon/p2p.c daemon/p2p.h \
 	daemon/peer.c daemon/peer.h \

@@ -12,7 +12,7 @@
  * Memory: an op exists only while an entry of some session's ring is in flight, and those are
  * bounded, or while it waits with a refused entry, and those are counted (member.n_bad).
  */
-#include "op.h"
+#include "op_impl.h"
 
 #include "answer.h"
 #include "daemon.h"
@@ -56,6 +56,7 @@ static void answer_part(struct op *op, uint32_t rank, struct outcome outcome)
 	if (!part->posted || part->answered)
 		return;
 	part->answered = true;
+	gate_release(&part->gate);
 	answer(op->comm->members[rank], part->user_data, part->opno, outcome);
 }
 
@@ -65,7 +66,7 @@ static void answer_all(struct op *op, struct outcome outcome)
 		answer_part(op, rank, outcome);
 }
 
-static struct op *op_new(struct comm *comm, uint64_t number)
+struct op *op_alloc(struct comm *comm, uint64_t number)
 {
 	size_t n = comm->n_ranks;
 	size_t parts_bytes = n * sizeof(struct op_part);
@@ -81,10 +82,34 @@ static struct op *op_new(struct comm *comm, uint64_t number)
 	op->recv = (void **)(op->send + n);
 	op->scalars = (uint64_t *)(op->recv + n);
 	op->counts = (struct rx_counts *)(op->scalars + n);
+	rx_list_init(&op->link);
+	return op;
+}
+
+static struct op *op_new(struct comm *comm, uint64_t number)
+{
+	struct op *op = op_alloc(comm, number);
+
+	if (!op)
+		return NULL;
 	rx_list_push(&comm->ops, &op->link);
 	comm->n_ops++;
 	comm->daemon->n_ops++;
 	return op;
+}
+
+void op_dispose(struct op *op)
+{
+	for (uint32_t rank = 0; rank < op->comm->n_ranks; rank++) {
+		(void)region_unref(op->parts[rank].send);
+		(void)region_unref(op->parts[rank].recv);
+		gate_deinit(&op->parts[rank].gate);
+		free(op->parts[rank].words);
+		op->comm->members[rank]->n_bad -= op->parts[rank].bad;
+	}
+	rx_list_unlink(&op->link);
+	(void)gpu_run_free(op->gpu);
+	free(op);
 }
 
 /* It is complete, everybody has been answered. */
@@ -98,17 +123,9 @@ static void op_free(struct op *op, enum op_state state)
 	else
 		comm->daemon->stats.ops_failed++;
 	comm->ops_done += state == OP_DONE;
-	for (uint32_t rank = 0; rank < comm->n_ranks; rank++) {
-		(void)region_unref(op->parts[rank].send);
-		(void)region_unref(op->parts[rank].recv);
-		free(op->parts[rank].words);
-		comm->members[rank]->n_bad -= op->parts[rank].bad;
-	}
-	rx_list_unlink(&op->link);
 	comm->n_ops--;
 	comm->daemon->n_ops--;
-	op->gpu = gpu_run_free(op->gpu);
-	free(op);
+	op_dispose(op);
 }
 
 static struct op *first_op(const struct comm *comm)
@@ -315,6 +332,25 @@ static uint64_t bytes_touched(const struct op *op)
 
 /* ---- on devices ---- */
 
+bool op_uses_devices(const struct op *op)
+{
+	for (uint32_t rank = 0; rank < op->comm->n_ranks; rank++)
+		if (gpu_mem_device(op->parts[rank].send) != UINT32_MAX ||
+			gpu_mem_device(op->parts[rank].recv) != UINT32_MAX)
+			return true;
+	return false;
+}
+
+static bool is_gated(const struct op *op)
+{
+	for (uint32_t rank = 0; rank < op->comm->n_ranks; rank++)
+		if (op->parts[rank].gate.word)
+			return true;
+	return false;
+}
+
+static void run_on_host(struct op *op);
+
 static void on_gpu_over(struct gpu_run *run)
 {
 	struct op *op = run->owner;
@@ -323,16 +359,11 @@ static void on_gpu_over(struct gpu_run *run)
 	if (run->result == -EIO)
 		rx_err("comm=%" PRIu64 " name=\"%s\" an operation failed: %s", op->comm->id,
 			op->comm->name, run->error);
-	finish(op);
-}
-
-static bool uses_devices(const struct op *op)
-{
-	for (uint32_t rank = 0; rank < op->comm->n_ranks; rank++)
-		if (gpu_mem_device(op->parts[rank].send) != UINT32_MAX ||
-			gpu_mem_device(op->parts[rank].recv) != UINT32_MAX)
-			return true;
-	return false;
+	/* It was only about the streams. */
+	if (run->result == 0 && !op_uses_devices(op))
+		run_on_host(op);
+	else
+		finish(op);
 }
 
 static int set_buffer(
@@ -354,8 +385,7 @@ static bool extent_of(const struct op *op, uint32_t rank, struct rx_extent *exte
 	return rx_coll_extent(sig->coll, sig->count, n_ranks, rank, sig->root, extent_p);
 }
 
-/* The entries' extents have been checked. */
-static int fill_run(struct op *op, struct gpu_run *run)
+int op_fill_run(struct op *op, struct gpu_run *run)
 {
 	const struct rx_op_sig *sig = &op->parts[0].sig;
 	uint64_t size = rx_dtype_size(sig->dtype);
@@ -371,9 +401,8 @@ static int fill_run(struct op *op, struct gpu_run *run)
 		if (!r)
 			r = set_buffer(&run->recv[rank], part->recv, part->recv_offset,
 				extent.recv * size);
+		run->gates[rank] = part->gate;
 	}
-	run->over = on_gpu_over;
-	run->owner = op;
 	run->streams = comm_streams(op->comm);
 	run->coll = sig->coll;
 	run->dtype = sig->dtype;
@@ -391,10 +420,7 @@ static void run_on_devices(struct op *op)
 	struct comm *comm = op->comm;
 
 	op->gpu = gpu_run_new(comm->daemon->gpu, comm->n_ranks);
-	op_set_state(op, OP_RUNNING);
-	comm->running = op;
-	atomic_init(&op->job.cancelled, 0);
-	if (!op->gpu || fill_run(op, op->gpu)) {
+	if (!op->gpu || op_fill_run(op, op->gpu)) {
 		op->run_result = -ENOMEM;
 		comm->running = NULL;
 		answer_all(op, (struct outcome){
@@ -404,18 +430,17 @@ static void run_on_devices(struct op *op)
 		op_free(op, OP_FAILED);
 		return;
 	}
+	op->gpu->over = on_gpu_over;
+	op->gpu->owner = op;
 	gpu_run_submit(op->gpu);
 }
 
-static void run(struct op *op)
+/* Its state says already that it runs. */
+static void run_on_host(struct op *op)
 {
 	const struct rx_op_sig *sig = &op->parts[0].sig;
 	struct comm *comm = op->comm;
 
-	if (uses_devices(op)) {
-		run_on_devices(op);
-		return;
-	}
 	for (uint32_t rank = 0; rank < comm->n_ranks; rank++) {
 		const struct op_part *part = &op->parts[rank];
 
@@ -442,9 +467,18 @@ static void run(struct op *op)
 		prepare_lowprec(op);
 	op->job.run = run_in_worker;
 	op->job.done = on_done;
-	op_set_state(op, OP_RUNNING);
-	comm->running = op;
 	exec_submit(comm->daemon->exec, &op->job, bytes_touched(op));
+}
+
+static void run(struct op *op)
+{
+	op_set_state(op, OP_RUNNING);
+	op->comm->running = op;
+	atomic_init(&op->job.cancelled, 0);
+	if (op_uses_devices(op) || is_gated(op))
+		run_on_devices(op);
+	else
+		run_on_host(op);
 }
 
 static bool sig_equal(const struct rx_op_sig *a, const struct rx_op_sig *b)
@@ -452,8 +486,7 @@ static bool sig_equal(const struct rx_op_sig *a, const struct rx_op_sig *b)
 	return memcmp(a, b, sizeof(*a)) == 0;
 }
 
-/* First rank whose call differs from rank 0's; n_ranks when all agree. */
-static uint32_t first_odd(const struct op *op)
+uint32_t op_first_odd(const struct op *op)
 {
 	uint32_t rank = 1;
 
@@ -518,7 +551,7 @@ static void begin(struct op *op)
 {
 	struct comm *comm = op->comm;
 	uint32_t bad = first_bad(op);
-	uint32_t odd = first_odd(op);
+	uint32_t odd = op_first_odd(op);
 
 	if (op->reported)
 		stall_log_over(comm, rx_now_ns() - op->wait_start_ns);
@@ -584,8 +617,7 @@ static struct op *next_op(struct member *member)
 	return op;
 }
 
-/* The numbers of a variable collective; false: no memory. */
-static bool keep_words(
+bool op_keep_words(
 	struct op *op, const struct member *member, const struct rx_sqe *sqe, const uint64_t *words)
 {
 	uint32_t n_ranks = op->comm->n_ranks;
@@ -605,12 +637,12 @@ static bool keep_words(
 	return true;
 }
 
-static void post(struct op *op, struct member *member, const struct rx_sqe *sqe,
-	struct region *send, struct region *recv)
+void op_put_part(struct op *op, const struct member *member, const struct rx_sqe *sqe,
+	struct region *send, struct region *recv, const struct gate *gate)
 {
 	struct op_part *part = &op->parts[member->rank];
 
-	assert(!part->posted && op->number == member->n_posted);
+	assert(!part->posted);
 	*part = (struct op_part){
 		.posted = true,
 		.opno = sqe->opno,
@@ -621,8 +653,16 @@ static void post(struct op *op, struct member *member, const struct rx_sqe *sqe,
 		.send_offset = sqe->send_offset,
 		.recv_offset = sqe->recv_offset,
 		.words = part->words,
+		.gate = gate_keep(gate),
 	};
 	op->n_posted++;
+}
+
+static void post(struct op *op, struct member *member, const struct rx_sqe *sqe,
+	struct region *send, struct region *recv, const struct gate *gate)
+{
+	assert(op->number == member->n_posted);
+	op_put_part(op, member, sqe, send, recv, gate);
 	member->next_op = op->link.next == &op->comm->ops
 				  ? NULL
 				  : rx_list_entry(op->link.next, struct op, link);
@@ -642,25 +682,26 @@ static bool refuse(struct op *op, struct member *member)
 }
 
 void op_post(struct member *member, const struct rx_sqe *sqe, struct region *send,
-	struct region *recv, const uint64_t *words, bool bad)
+	struct region *recv, const uint64_t *words, bool bad, const struct gate *gate)
 {
 	struct comm *comm = member->comm;
 	struct op *op = NULL;
 
 	if (comm->state == COMM_READY && member->n_posted < comm->fail_from) {
 		op = next_op(member);
-		if (!op || (!bad && !keep_words(op, member, sqe, words))) {
+		if (!op || (!bad && !op_keep_words(op, member, sqe, words))) {
 			comm_abort(comm, RX_ABORT_ERROR, member->rank, UINT32_MAX, NULL);
 			op = NULL;
 		}
 	}
 	if (!op) {
+		gate_release(gate);
 		answer(member, sqe->user_data, sqe->opno,
 			comm->state == COMM_READY ? lost_outcome(comm) : outcome_of_abort(comm));
 		member->n_posted++;
 		return;
 	}
-	post(op, member, sqe, bad ? NULL : send, bad ? NULL : recv);
+	post(op, member, sqe, bad ? NULL : send, bad ? NULL : recv, gate);
 	member->n_posted++;
 	if (bad && !refuse(op, member))
 		return;
@@ -731,7 +772,9 @@ uint64_t op_missing(const struct comm *comm)
 {
 	const struct op *op = op_waiting(comm);
 
-	return op ? missing(op) : 0;
+	if (op)
+		return missing(op);
+	return comm->running && comm->running->gpu ? gpu_run_missing(comm->running->gpu) : 0;
 }
 
 const struct op_part *op_pending_of(const struct comm *comm, uint32_t poster, uint32_t missing_rank)

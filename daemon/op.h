@@ -8,6 +8,7 @@
 
 #include "comm.h"
 #include "exec.h"
+#include "gate.h"
 #include "../kernels/host/host_coll.h"
 #include "../kernels/host/host_lowprec.h"
 #include "../shm/rx_ring_abi.h"
@@ -36,7 +37,8 @@ struct op_part {
 	struct region *recv;
 	uint64_t send_offset;
 	uint64_t recv_offset;
-	uint64_t *words; /* variable collectives: scalar, counts, displacements */
+	uint64_t *words;  /* variable collectives: scalar, counts, displacements */
+	struct gate gate; /* of a call in the order of a stream */
 };
 
 struct op {
@@ -66,9 +68,10 @@ struct op {
  * @send, @recv: mapped regions, NULL when the entry moves no data; references are taken
  * @words: of a variable collective, checked; copied. Not looked at in others, or when @bad.
  * @bad: the entry is not to be executed: it fails, for this rank at once, for others when they post
+ * @gate: of a call in the order of a stream; a reference is taken
  */
 void op_post(struct member *member, const struct rx_sqe *sqe, struct region *send,
-	struct region *recv, const uint64_t *words, bool bad);
+	struct region *recv, const uint64_t *words, bool bad, const struct gate *gate);
 
 /** op_fail_all() - the communicator has been aborted: complete what is queued, cancel what runs */
 void op_fail_all(struct comm *comm);

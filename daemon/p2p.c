@@ -52,6 +52,7 @@ struct side {
 	struct rx_op_sig sig;
 	struct region *region; /* a reference; NULL: no data */
 	uint64_t offset;
+	struct gate gate; /* of a call in the order of a stream */
 };
 
 struct transfer {
@@ -163,6 +164,7 @@ static void transfer_free(struct transfer *transfer, bool done)
 		struct side *side = &transfer->sides[i];
 
 		side->region = region_unref(side->region);
+		gate_deinit(&side->gate);
 		comm->members[side->rank]->n_bad -= side->bad;
 	}
 	rx_list_unlink(&transfer->queue_link);
@@ -180,6 +182,7 @@ static void answer_side(struct transfer *transfer, struct side *side, struct out
 	if (!side->posted || side->answered)
 		return;
 	side->answered = true;
+	gate_release(&side->gate);
 	answer(transfer->comm->members[side->rank], side->user_data, side->opno, outcome);
 }
 
@@ -323,6 +326,24 @@ static void on_done(struct exec_job *job)
 	finish(rx_container_of(job, struct transfer, job));
 }
 
+static bool uses_devices(const struct transfer *transfer)
+{
+	return gpu_mem_device(transfer->sides[SOURCE].region) != UINT32_MAX ||
+	       gpu_mem_device(transfer->sides[DESTINATION].region) != UINT32_MAX;
+}
+
+static void run_on_host(struct transfer *transfer)
+{
+	const struct side *from = &transfer->sides[SOURCE];
+	const struct side *to = &transfer->sides[DESTINATION];
+
+	transfer->src = region_at(from->region, from->offset);
+	transfer->dst = region_at(to->region, to->offset);
+	transfer->job.run = run_in_worker;
+	transfer->job.done = on_done;
+	exec_submit(transfer->comm->daemon->exec, &transfer->job, transfer->bytes);
+}
+
 static void on_gpu_over(struct gpu_run *run)
 {
 	struct transfer *transfer = run->owner;
@@ -331,7 +352,11 @@ static void on_gpu_over(struct gpu_run *run)
 	if (run->result == -EIO)
 		rx_err("comm=%" PRIu64 " name=\"%s\" a transfer failed: %s", transfer->comm->id,
 			transfer->comm->name, run->error);
-	finish(transfer);
+	/* It was only about the streams. */
+	if (run->result == 0 && !uses_devices(transfer))
+		run_on_host(transfer);
+	else
+		finish(transfer);
 }
 
 /* 0, or -ENOMEM and nothing was started. */
@@ -357,8 +382,9 @@ static int run_on_devices(struct transfer *transfer)
 	run->root = from->rank;
 	run->peer = to->rank;
 	run->count = from->sig.count;
+	run->gates[SOURCE] = from->gate;
+	run->gates[DESTINATION] = to->gate;
 	run->cancelled = &transfer->job.cancelled;
-	atomic_init(&transfer->job.cancelled, 0);
 	gpu_run_submit(run);
 	return 0;
 }
@@ -370,21 +396,14 @@ static void run(struct transfer *transfer)
 
 	transfer->bytes = from->sig.count * rx_dtype_size(from->sig.dtype);
 	transfer->since_ns = rx_now_ns();
-	if (gpu_mem_device(from->region) != UINT32_MAX ||
-		gpu_mem_device(to->region) != UINT32_MAX) {
-		transfer_set_state(transfer, TRANSFER_RUNNING);
-		if (run_on_devices(transfer)) {
-			transfer->run_result = -ENOMEM;
-			finish(transfer);
-		}
-		return;
-	}
-	transfer->src = region_at(from->region, from->offset);
-	transfer->dst = region_at(to->region, to->offset);
-	transfer->job.run = run_in_worker;
-	transfer->job.done = on_done;
 	transfer_set_state(transfer, TRANSFER_RUNNING);
-	exec_submit(transfer->comm->daemon->exec, &transfer->job, transfer->bytes);
+	atomic_init(&transfer->job.cancelled, 0);
+	if (!uses_devices(transfer) && !from->gate.word && !to->gate.word) {
+		run_on_host(transfer);
+	} else if (run_on_devices(transfer)) {
+		transfer->run_result = -ENOMEM;
+		finish(transfer);
+	}
 }
 
 /* Each is told what the other one asked. */
@@ -453,7 +472,8 @@ static struct transfer *match(
 }
 
 /* Can @member's entry wait for its peer at all? Else it is answered. */
-static bool is_possible(const struct member *member, const struct rx_sqe *sqe)
+static bool is_possible(
+	const struct member *member, const struct rx_sqe *sqe, const struct gate *gate)
 {
 	const struct comm *comm = member->comm;
 	struct outcome outcome = {.result = RX_ERR_INVALID, .peer_rank = UINT32_MAX};
@@ -464,12 +484,13 @@ static bool is_possible(const struct member *member, const struct rx_sqe *sqe)
 		return true;
 	else if (sqe->root < comm->n_ranks)
 		outcome = lost_outcome(sqe->root);
+	gate_release(gate);
 	answer(member, sqe->user_data, sqe->opno, outcome);
 	return false;
 }
 
 static void fill_side(struct transfer *transfer, uint32_t i, const struct rx_sqe *sqe,
-	struct region *region, bool bad)
+	struct region *region, bool bad, const struct gate *gate)
 {
 	struct side *side = &transfer->sides[i];
 
@@ -480,6 +501,7 @@ static void fill_side(struct transfer *transfer, uint32_t i, const struct rx_sqe
 	side->user_data = sqe->user_data;
 	side->sig = entry_sig(sqe);
 	side->region = region ? region_ref(region) : NULL;
+	side->gate = gate_keep(gate);
 	side->offset = i == SOURCE ? sqe->send_offset : sqe->recv_offset;
 }
 
@@ -498,22 +520,23 @@ static bool refuse(struct transfer *transfer, struct side *side)
 }
 
 void p2p_post(struct member *member, const struct rx_sqe *sqe, struct region *send,
-	struct region *recv, bool bad)
+	struct region *recv, bool bad, const struct gate *gate)
 {
 	struct comm *comm = member->comm;
 	uint32_t side = sqe->coll == RX_SEND ? SOURCE : DESTINATION;
 	struct transfer *transfer = NULL;
 
-	if (!is_possible(member, sqe))
+	if (!is_possible(member, sqe, gate))
 		return;
 	transfer = side == SOURCE ? match(comm, member->rank, sqe->root, side)
 				  : match(comm, sqe->root, member->rank, side);
 	if (!transfer) {
 		comm_abort(comm, RX_ABORT_ERROR, member->rank, UINT32_MAX, NULL);
+		gate_release(gate);
 		answer(member, sqe->user_data, sqe->opno, outcome_of_abort(comm));
 		return;
 	}
-	fill_side(transfer, side, sqe, side == SOURCE ? send : recv, bad);
+	fill_side(transfer, side, sqe, side == SOURCE ? send : recv, bad, gate);
 	if (bad && !refuse(transfer, &transfer->sides[side]))
 		return;
 	if (transfer->sides[SOURCE].posted && transfer->sides[DESTINATION].posted)

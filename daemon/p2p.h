@@ -7,6 +7,7 @@
 #define DAEMON_P2P_H
 
 #include "comm.h"
+#include "gate.h"
 #include "../shm/rx_ring_abi.h"
 
 struct p2p;
@@ -17,9 +18,10 @@ struct region;
  * @send, @recv: the mapped region, NULL when the entry moves no data; a reference is taken
  * @bad: the entry is not to be executed: it fails, for this rank at once, for the peer's
  *       counterpart when it comes
+ * @gate: of a call in the order of a stream; a reference is taken
  */
 void p2p_post(struct member *member, const struct rx_sqe *sqe, struct region *send,
-	struct region *recv, bool bad);
+	struct region *recv, bool bad, const struct gate *gate);
 
 /** p2p_fail_all() - the communicator has been aborted: complete what waits, cancel what runs */
 void p2p_fail_all(struct comm *comm);

@@ -7,9 +7,11 @@
  */
 #include "ringsrv.h"
 
+#include "captured.h"
 #include "comm.h"
 #include "daemon.h"
 #include "entry.h"
+#include "gate.h"
 #include "loop.h"
 #include "op.h"
 #include "p2p.h"
@@ -181,19 +183,25 @@ static void serve(struct session *session, const struct rx_sqe *sqe)
 	struct member *member = member_find(session, sqe->member);
 	struct region *send = region_find(session, sqe->send_region);
 	struct region *recv = region_find(session, sqe->recv_region);
+	struct gate gate = {0};
 	uint64_t words[RX_COUNTS_WORDS_MAX];
-	bool good = false;
+	bool good = gate_find(session, sqe, &gate) == 0;
 
 	session->n_in_flight++;
 	if (!member) {
+		gate_release(&gate);
 		refuse(session, sqe);
 		return;
 	}
-	good = check(member, sqe, &send, &recv, words);
-	if (entry_is_p2p(sqe))
-		p2p_post(member, sqe, good ? send : NULL, good ? recv : NULL, !good);
+	good = good && check(member, sqe, &send, &recv, words);
+	send = good ? send : NULL;
+	recv = good ? recv : NULL;
+	if (gate.bell)
+		captured_post(member, sqe, send, recv, words, !good, &gate);
+	else if (entry_is_p2p(sqe))
+		p2p_post(member, sqe, send, recv, !good, &gate);
 	else
-		op_post(member, sqe, good ? send : NULL, good ? recv : NULL, words, !good);
+		op_post(member, sqe, send, recv, words, !good, &gate);
 }
 
 /* At most @budget entries; their number, or -EPROTO. */

@@ -142,6 +142,7 @@ struct session *session_free(struct session *session)
 	while (!rx_list_empty(&session->members))
 		member_gone(rx_list_entry(session->members.next, struct member, session_link),
 			RX_MEMBER_DEAD);
+	session->gates = region_unref(session->gates);
 	while (!rx_list_empty(&session->regions))
 		region_close(rx_list_entry(session->regions.next, struct region, link));
 	gpu_mem_session_gone(session);

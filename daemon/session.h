@@ -37,6 +37,7 @@ struct session {
 	uint64_t region_bytes;
 	uint32_t n_in_flight; /* entries taken and not completed */
 	uint64_t ops_done;
+	struct region *gates;   /* a reference; NULL: it makes no calls in streams */
 	uint32_t n_registering; /* device memory that is being imported */
 	bool has_exported;      /* device memory, ever */
 	/* Doorbells in a row that came without an entry, since storm_start_ns. */

@@ -476,6 +476,21 @@ struct rx_backend_v1 {
 	 */
 	int (*alloc_words)(struct rx_gpu_device *device, uint64_t bytes, uint64_t *address_p,
 		struct rx_gpu_error *error);
+
+	/* ---- in the owner's process, again ---- */
+
+	/** stream_device() - index of the device that @stream belongs to */
+	int (*stream_device)(
+		struct rx_gpu *gpu, void *stream, uint32_t *device_p, struct rx_gpu_error *error);
+
+	/**
+	 * capture_mode() - exchange what this thread may do while a stream is captured
+	 * @mode: in: 2 anything that is not put into captured streams; out: what was
+	 *
+	 * Without it, allocating and registering memory during a capture may invalidate it. Hand
+	 * back what came out. Does nothing where the runtime has no such function.
+	 */
+	void (*capture_mode)(struct rx_gpu *gpu, int *mode);
 };
 
 /**

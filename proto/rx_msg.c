@@ -148,9 +148,11 @@ LAYOUT(gpu_piece, O, gpu_piece, U64(O, T, start), U64(O, T, bytes), U64(O, T, id
 #define T Rcclx__GpuRegister
 LAYOUT(gpu_register, O, gpu_register, LIST(O, n_pieces, T, pieces, &gpu_piece_layout),
 	U64(O, T, sample_offset), U64(O, T, sample_bytes), U64(O, T, sample_seed),
-	BYTES(O, T, rows));
+	BYTES(O, T, rows), U32(O, T, flags));
 #undef O
 #undef T
+LAYOUT(gates_open, struct rx_msg_gates_open, gates_open,
+	U32(struct rx_msg_gates_open, Rcclx__GatesOpen, handle));
 #define O struct rx_msg_gpu_reply
 #define T Rcclx__GpuReply
 LAYOUT(gpu_reply, O, gpu_reply, U32(O, T, handle), U32(O, T, why));
@@ -271,6 +273,7 @@ static const struct layout *const layouts[RX_MSG_TYPE_N] = {
 	[RX_MSG_MEM_FREE] = &mem_free_layout,
 	[RX_MSG_MEM_IMPORT] = &mem_import_layout,
 	[RX_MSG_GPU_REGISTER] = &gpu_register_layout,
+	[RX_MSG_GATES_OPEN] = &gates_open_layout,
 	[RX_MSG_ADMIN_STATUS] = &admin_status_layout,
 	[RX_MSG_ADMIN_SESSIONS] = &admin_list_layout,
 	[RX_MSG_ADMIN_COMMS] = &admin_list_layout,

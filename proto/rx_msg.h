@@ -125,6 +125,11 @@ struct rx_msg_gpu_register {
 	uint64_t sample_bytes;
 	uint64_t sample_seed;
 	struct rx_bytes rows;
+	uint32_t flags;
+};
+
+struct rx_msg_gates_open {
+	uint32_t handle;
 };
 
 struct rx_msg_gpu_reply {
@@ -331,6 +336,7 @@ struct rx_msg {
 		struct rx_msg_mem_import_reply mem_import_reply;
 		struct rx_msg_gpu_register gpu_register;
 		struct rx_msg_gpu_reply gpu_reply;
+		struct rx_msg_gates_open gates_open;
 		struct rx_msg_admin_list
 			admin_list; /* sessions, comms, tuning, topology, devices */
 		struct rx_msg_admin_status_reply admin_status_reply;

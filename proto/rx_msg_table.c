@@ -20,6 +20,7 @@ static const struct rx_msg_info table[RX_MSG_TYPE_N] = {
 	[RX_MSG_MEM_IMPORT] = {"MemImport", RX_FROM_CLIENT, 0, 0, NEEDS_SERIAL},
 	/* A descriptor for each piece, or none. */
 	[RX_MSG_GPU_REGISTER] = {"GpuRegister", RX_FROM_CLIENT, 0, RX_GPU_PIECES_MAX, NEEDS_SERIAL},
+	[RX_MSG_GATES_OPEN] = {"GatesOpen", RX_FROM_CLIENT, 0, 0, NEEDS_SERIAL},
 	[RX_MSG_ADMIN_STATUS] = {"AdminStatus", RX_FROM_ADMIN, 0, 0, NEEDS_SERIAL},
 	[RX_MSG_ADMIN_SESSIONS] = {"AdminSessions", RX_FROM_ADMIN, 0, 0, NEEDS_SERIAL},
 	[RX_MSG_ADMIN_COMMS] = {"AdminComms", RX_FROM_ADMIN, 0, 0, NEEDS_SERIAL},

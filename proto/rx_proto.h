@@ -57,6 +57,7 @@ enum rx_msg_type {
 	RX_MSG_MEM_IMPORT = 11,
 	RX_MSG_OVER_BUDGET = 12,
 	RX_MSG_GPU_REGISTER = 13,
+	RX_MSG_GATES_OPEN = 14,
 	/* admin -> daemon */
 	RX_MSG_ADMIN_STATUS = 32,
 	RX_MSG_ADMIN_SESSIONS = 33,

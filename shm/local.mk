@@ -10,6 +10,8 @@ librx_shm_la_SOURCES = \
 	shm/rx_fabric.c \
 	shm/rx_fabric.h \
 	shm/rx_fabric_abi.h \
+	shm/rx_gate.h \
+	shm/rx_gate_abi.h \
 	shm/rx_idmap.c \
 	shm/rx_idmap.h \
 	shm/rx_list.h \

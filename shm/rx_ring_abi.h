@@ -22,11 +22,12 @@
 struct rx_sqe {
 	uint64_t user_data;   /* returned untouched in the completion */
 	uint32_t member;      /* session-local handle of the communicator membership */
-	uint32_t opno;        /* number of this op on its communicator, low 32 bits */
+	uint16_t opno;        /* number of this op on its communicator, low 16 bits */
+	uint16_t gate;        /* RX_GATE_NONE; or waits for a stream: see rx_gate_abi.h */
 	uint8_t coll;         /* enum rx_coll */
 	uint8_t dtype;        /* enum rx_dtype */
 	uint8_t op;           /* enum rx_redop */
-	uint8_t flags;        /* precision, as the ranks agree on it; 0: exact */
+	uint8_t flags;        /* precision, as the ranks agree on it; 0: exact; RX_SQE_CAPTURED */
 	uint32_t root;        /* root or peer rank; 0 where there is none; see below */
 	uint64_t count;       /* elements, as the collective defines its count; see below */
 	uint64_t imm;         /* pre-multiplied sum: the scalar's bits, in the low bytes; below */
@@ -47,6 +48,13 @@ struct rx_sqe {
  */
 
 #define RX_REGION_NONE 0u
+
+/*
+ * rx_sqe.flags: recorded in a graph. Nothing is done now; the entry is completed at once, and the
+ * call is made whenever the gate's bell rings on all ranks, as long as the communicator exists. The
+ * k-th recorded call of a rank belongs to the k-th of the others, sends and receives apart.
+ */
+#define RX_SQE_CAPTURED 0x80u
 
 /* What the daemon answers. One per submitted entry that passed its checks. */
 struct rx_cqe {

@@ -176,6 +176,8 @@ struct gpu_rows_cuda {
 	X(capture_info, 0, "cuStreamGetCaptureInfo_v2", "hipStreamGetCaptureInfo_v2",              \
 		(void *stream, int *status_p, unsigned long long *id_p, void **graph_p,            \
 			const void **nodes_p, size_t *n_nodes_p))                                  \
+	X(capture_mode, 0, "cuThreadExchangeStreamCaptureMode",                                    \
+		"hipThreadExchangeStreamCaptureMode", (int *mode))                                 \
 	X(capture_begin, 0, "cuStreamBeginCapture_v2", "hipStreamBeginCapture",                    \
 		(void *stream, int mode))                                                          \
 	X(capture_end, 0, "cuStreamEndCapture", "hipStreamEndCapture",                             \
@@ -202,6 +204,8 @@ struct gpu_rows_cuda {
 	X(context_push, 1, "cuCtxPushCurrent_v2", NULL, (void *context))                           \
 	X(context_pop, 1, "cuCtxPopCurrent_v2", NULL, (void **context_p))                          \
 	X(context_get, 1, "cuCtxGetCurrent", NULL, (void **context_p))                             \
+	X(context_device, 0, "cuCtxGetDevice", NULL, (int *dev_p))                                 \
+	X(stream_context, 0, "cuStreamGetCtx", NULL, (void *stream, void **context_p))             \
 	X(context_peer, 1, "cuCtxEnablePeerAccess", NULL, (void *context, unsigned int flags))     \
 	X(copy, 1, "cuMemcpyAsync", NULL,                                                          \
 		(uint64_t to, uint64_t from, size_t bytes, void *stream))                          \
@@ -215,6 +219,7 @@ struct gpu_rows_cuda {
 	X(properties_v5, 0, NULL, "hipGetDeviceProperties", (void *properties, int dev))           \
 	X(device_set, 1, NULL, "hipSetDevice", (int dev))                                          \
 	X(device_get, 1, NULL, "hipGetDevice", (int *dev_p))                                       \
+	X(stream_device, 0, NULL, "hipStreamGetDevice", (void *stream, int *dev_p))                \
 	X(device_peer, 1, NULL, "hipDeviceEnablePeerAccess", (int peer, unsigned int flags))       \
 	X(link_hops, 0, NULL, "hipExtGetLinkTypeAndHopCount",                                      \
 		(int from, int to, uint32_t *type_p, uint32_t *hops_p))                            \

@@ -45,5 +45,7 @@ __attribute__((visibility("default"))) const struct rx_backend_v1 rcclx_backend_
 	.copy = gpu_run_copy,
 	.launch = gpu_launch,
 	.signal = gpu_signal,
+	.stream_device = gpu_device_of_stream,
+	.capture_mode = gpu_capture_mode,
 	.alloc_words = gpu_alloc_shared,
 };

@@ -81,6 +81,25 @@ void gpu_leave(struct rx_gpu *gpu, struct gpu_scope *scope)
 	scope->entered = false;
 }
 
+int gpu_stream_device(struct rx_gpu *gpu, void *stream, int *device_p)
+{
+	const struct gpu_sym *sym = &gpu->sym;
+	void *context = NULL;
+	int native = GPU_NOT_SUPPORTED;
+
+	if (!sym->context_device)
+		return native;
+	/* The default stream belongs to whatever context the thread has. */
+	if (!stream || !sym->stream_context ||
+		sym->stream_context(stream, &context) != GPU_SUCCESS || !context)
+		return sym->context_device(device_p);
+	if (sym->context_push(context) != GPU_SUCCESS)
+		return native;
+	native = sym->context_device(device_p);
+	(void)sym->context_pop(&context);
+	return native;
+}
+
 int gpu_copy(const struct gpu_sym *sym, void *stream, uint64_t to, uint64_t from, uint64_t bytes)
 {
 	return sym->copy(to, from, bytes, stream);
@@ -230,6 +249,15 @@ void gpu_leave(struct rx_gpu *gpu, struct gpu_scope *scope)
 	if (scope->entered)
 		(void)gpu->sym.device_set(scope->before);
 	scope->entered = false;
+}
+
+int gpu_stream_device(struct rx_gpu *gpu, void *stream, int *device_p)
+{
+	const struct gpu_sym *sym = &gpu->sym;
+
+	if (stream && sym->stream_device && sym->stream_device(stream, device_p) == GPU_SUCCESS)
+		return GPU_SUCCESS;
+	return sym->device_get(device_p);
 }
 
 int gpu_copy(const struct gpu_sym *sym, void *stream, uint64_t to, uint64_t from, uint64_t bytes)

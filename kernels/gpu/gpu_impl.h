@@ -133,6 +133,8 @@ int gpu_copy(const struct gpu_sym *sym, void *stream, uint64_t to, uint64_t from
 /** gpu_copy_rows() - @to_device: from packed host memory into rows, or the other way */
 int gpu_copy_rows(const struct gpu_sym *sym, void *stream, const struct rx_gpu_sample *sample,
 	uint64_t base, void *rows, bool to_device);
+/** gpu_stream_device() - whose @stream is */
+int gpu_stream_device(struct rx_gpu *gpu, void *stream, int *device_p);
 int gpu_wait64(
 	const struct gpu_sym *sym, void *stream, uint64_t address, uint64_t value, int compare);
 int gpu_vmm_import(const struct rx_gpu *gpu, int fd, uint64_t *handle_p);
@@ -177,6 +179,9 @@ int gpu_stream_write(struct rx_gpu *gpu, void *stream, uint64_t address, uint64_
 	struct rx_gpu_error *error);
 int gpu_stream_wait(struct rx_gpu *gpu, void *stream, uint64_t address, uint64_t value,
 	uint32_t wait, struct rx_gpu_error *error);
+int gpu_device_of_stream(
+	struct rx_gpu *gpu, void *stream, uint32_t *device_p, struct rx_gpu_error *error);
+void gpu_capture_mode(struct rx_gpu *gpu, int *mode);
 int gpu_capture(struct rx_gpu *gpu, void *stream, uint32_t *capture_p, uint64_t *id_p,
 	struct rx_gpu_error *error);
 

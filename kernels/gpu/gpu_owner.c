@@ -373,6 +373,28 @@ int gpu_capture(struct rx_gpu *gpu, void *stream, uint32_t *capture_p, uint64_t 
 	return RX_GPU_OK;
 }
 
+int gpu_device_of_stream(
+	struct rx_gpu *gpu, void *stream, uint32_t *device_p, struct rx_gpu_error *error)
+{
+	int device = -1;
+	int result = gpu_check(&gpu->sym, gpu_stream_device(gpu, stream, &device),
+		"asking for a stream's device", error);
+
+	if (result != RX_GPU_OK)
+		return result;
+	if (device < 0 || (uint32_t)device >= gpu->n_devices)
+		return gpu_fail(error, RX_GPU_E_INVALID, 0,
+			"a stream of device %d, which this process does not have", device);
+	*device_p = (uint32_t)device;
+	return RX_GPU_OK;
+}
+
+void gpu_capture_mode(struct rx_gpu *gpu, int *mode)
+{
+	if (gpu->sym.capture_mode)
+		(void)gpu->sym.capture_mode(mode);
+}
+
 /* The recorded operation must be one that graphs know: some runtimes do it at once instead. */
 static int check_stream(
 	struct rx_gpu *gpu, void *stream, uint64_t address, struct rx_gpu_error *error)

@@ -70,9 +70,23 @@ int emu_record(struct emu_stream *stream, const struct emu_work *work)
 	return native;
 }
 
+static _Thread_local int thread_mode;
+
+int emu_capture_mode(int *mode)
+{
+	int before = thread_mode;
+
+	thread_mode = *mode;
+	*mode = before;
+	return GPU_SUCCESS;
+}
+
 int emu_forbid(void)
 {
 	int native = GPU_SUCCESS;
+
+	if (thread_mode == 2)
+		return native;
 
 	pthread_mutex_lock(&lock);
 	for (struct emu_capture *capture = captures; capture; capture = capture->next) {

@@ -490,3 +490,29 @@ int emu_stream_wait64(
 }
 
 #endif
+
+/* ---- whose they are ---- */
+
+#if defined(RX_GPU_CUDA)
+
+int emu_stream_context(void *stream, void **context_p)
+{
+	*context_p = (void *)(uintptr_t)(emu_stream_of(stream)->device + 1);
+	return GPU_SUCCESS;
+}
+
+int emu_context_device(int *dev_p)
+{
+	*dev_p = emu_current();
+	return GPU_SUCCESS;
+}
+
+#else
+
+int emu_stream_device(void *stream, int *dev_p)
+{
+	*dev_p = emu_stream_of(stream)->device;
+	return GPU_SUCCESS;
+}
+
+#endif

@@ -46,7 +46,9 @@ gpu_emu_daemon_tests = \
 	tests/gpu-emu/test_gpu_colls_cuda \
 	tests/gpu-emu/test_gpu_colls_hip \
 	tests/gpu-emu/test_gpu_faults_cuda \
-	tests/gpu-emu/test_gpu_faults_hip
+	tests/gpu-emu/test_gpu_faults_hip \
+	tests/gpu-emu/test_gpu_stream_cuda \
+	tests/gpu-emu/test_gpu_stream_hip
 gpu_node = tests/gpu-emu/gpu_node.c tests/gpu-emu/gpu_node.h
 
 check_PROGRAMS += $(gpu_emu_daemon_tests)
@@ -70,6 +72,14 @@ tests_gpu_emu_test_gpu_faults_cuda_LDADD = $(integration_libs)
 tests_gpu_emu_test_gpu_faults_hip_SOURCES = tests/gpu-emu/test_gpu_faults.c $(gpu_node)
 tests_gpu_emu_test_gpu_faults_hip_CPPFLAGS = $(gpu_emu_hip_flags)
 tests_gpu_emu_test_gpu_faults_hip_LDADD = $(integration_libs)
+
+tests_gpu_emu_test_gpu_stream_cuda_SOURCES = tests/gpu-emu/test_gpu_stream.c
+tests_gpu_emu_test_gpu_stream_cuda_CPPFLAGS = $(gpu_emu_cuda_flags)
+tests_gpu_emu_test_gpu_stream_cuda_LDADD = $(integration_libs)
+
+tests_gpu_emu_test_gpu_stream_hip_SOURCES = tests/gpu-emu/test_gpu_stream.c
+tests_gpu_emu_test_gpu_stream_hip_CPPFLAGS = $(gpu_emu_hip_flags)
+tests_gpu_emu_test_gpu_stream_hip_LDADD = $(integration_libs)
 endif
 
 EXTRA_DIST += tests/gpu/backend.c tests/gpu/backend.sh tests/gpu/backend_words.cu

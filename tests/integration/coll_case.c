@@ -239,6 +239,13 @@ static rcclx_result call_in_group(struct coll_rank *c, const struct coll_case *w
 	return r != RCCLX_OK ? r : end;
 }
 
+static bool is_on_device(const struct coll_rank *c, const struct coll_case *w)
+{
+	if (w->memory == COLL_DEVICE_SOME)
+		return c->rank % 2 == 0;
+	return w->memory == COLL_DEVICE || w->memory == COLL_DEVICE_OUT;
+}
+
 static rcclx_result do_call(
 	struct coll_rank *c, const struct coll_case *w, const struct prepared *p)
 {
@@ -252,6 +259,10 @@ static rcclx_result do_call(
 		config.precision = RCCLX_PRECISION_AUTO;
 	if (w->op == RX_PREMUL_SUM)
 		config.scalar = &c->scalars[c->rank];
+	if (c->device.around && is_on_device(c, w)) {
+		config.flags = RCCLX_CALL_IN_STREAM;
+		config.stream = c->device.stream;
+	}
 	if (w->mode == COLL_DAEMON)
 		config.executor = RCCLX_EXECUTOR_DAEMON;
 	if (w->mode == COLL_START)
@@ -484,16 +495,22 @@ static int check_untouched(
 
 /* ---- device memory: the call sees addresses of it, the test a copy in private memory ---- */
 
-static bool is_on_device(const struct coll_rank *c, const struct coll_case *w)
-{
-	if (w->memory == COLL_DEVICE_SOME)
-		return c->rank % 2 == 0;
-	return w->memory == COLL_DEVICE || w->memory == COLL_DEVICE_OUT;
-}
-
 static uint8_t *device_address(const struct coll_rank *c, const uint8_t *at)
 {
 	return (uint8_t *)(uintptr_t)(c->device.address + (uint64_t)(at - c->private));
+}
+
+struct making {
+	struct coll_rank *c;
+	const struct coll_case *w;
+	const struct prepared *p;
+};
+
+static rcclx_result make(void *arg)
+{
+	const struct making *m = arg;
+
+	return do_call(m->c, m->w, m->p);
 }
 
 static rcclx_result call_on_device(
@@ -506,7 +523,8 @@ static rcclx_result call_on_device(
 	there.out = device_address(c, p->out);
 	if (w->memory != COLL_DEVICE_OUT || p->in_place)
 		there.in = device_address(c, p->in);
-	r = do_call(c, w, &there);
+	r = c->device.around ? c->device.around(make, &(struct making){c, w, &there})
+			     : do_call(c, w, &there);
 	if (there.in == p->in)
 		c->device.read(c->private + c->bytes, c->device.address + c->bytes, c->bytes);
 	else

@@ -30,6 +30,10 @@ struct coll_device {
 	uint64_t address; /* 0: none */
 	void (*write)(uint64_t to, const void *from, uint64_t bytes);
 	void (*read)(void *to, uint64_t from, uint64_t bytes);
+	/* Calls are made in the order of @stream, by @around, which calls @make; NULL: they block.
+	 */
+	rcclx_result (*around)(rcclx_result (*make)(void *arg), void *arg);
+	void *stream;
 };
 
 struct coll_case {

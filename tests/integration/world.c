@@ -120,7 +120,8 @@ static int run_rank(struct world *world, uint32_t rank, rank_fn fn)
 	unsigned int n_fds = proc_n_fds();
 	int r = fn(&ctx);
 
-	if (r == 0 && proc_n_fds() != n_fds)
+	n_fds += ctx.n_kept_fds;
+	if (r == 0 && ctx.n_kept_fds != UINT32_MAX && proc_n_fds() != n_fds)
 		r = rank_fail(&ctx, __FILE__, __LINE__, "%u file descriptors, %u before",
 			proc_n_fds(), n_fds);
 	if (r == 0 && !ctx.unshared && __lsan_do_recoverable_leak_check != NULL &&

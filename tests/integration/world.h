@@ -48,7 +48,8 @@ struct rank_ctx {
 	const char *socket;
 	void *arg;
 	uint32_t n_syncs;
-	bool unshared; /* has left the PID namespace, in which a leak checker does not work */
+	uint32_t n_kept_fds; /* that it has more in the end; UINT32_MAX: nobody counts */
+	bool unshared;       /* has left the PID namespace, in which a leak checker does not work */
 };
 
 /* ---- the test's side ---- */

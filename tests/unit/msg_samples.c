@@ -588,11 +588,22 @@ const struct msg_sample msg_samples[] = {
 					.sample_offset = 803,
 					.sample_bytes = 804,
 					.sample_seed = 0x800000005,
-					.rows = {instance, 7}},
+					.rows = {instance, 7},
+					.flags = 3},
 			},
-		.golden = "0a2b088080808080e01f108080800118a1062210a0a1a2a3a4a5a6a7a8a9aaabacadae"
-			  "af28013205a0a1a2a3a40a24088080808180e01f108180800118a2062210a0a1a2a3a4"
-			  "a5a6a7a8a9aaabacadaeaf280210a30618a406208580808080012a07a0a1a2a3a4a5a6",
+		.golden =
+			"0a2b088080808080e01f108080800118a1062210a0a1a2a3a4a5a6a7a8a9aaabacadae"
+			"af28013205a0a1a2a3a40a24088080808180e01f108180800118a2062210a0a1a2a3a4"
+			"a5a6a7a8a9aaabacadaeaf280210a30618a406208580808080012a07a0a1a2a3a4a5a63003",
+	},
+	{
+		.msg =
+			{
+				.type = RX_MSG_GATES_OPEN,
+				.serial = 1043,
+				.gates_open = {.handle = 0x11182},
+			},
+		.golden = "0882a304",
 	},
 	{
 		.msg =

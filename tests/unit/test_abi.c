@@ -26,7 +26,8 @@ static void test_rx_sqe(void **state)
 	PIN_ALIGN(struct rx_sqe, 8);
 	PIN(struct rx_sqe, user_data, 0, 8);
 	PIN(struct rx_sqe, member, 8, 4);
-	PIN(struct rx_sqe, opno, 12, 4);
+	PIN(struct rx_sqe, opno, 12, 2);
+	PIN(struct rx_sqe, gate, 14, 2);
 	PIN(struct rx_sqe, coll, 16, 1);
 	PIN(struct rx_sqe, dtype, 17, 1);
 	PIN(struct rx_sqe, op, 18, 1);

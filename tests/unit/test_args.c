@@ -267,10 +267,10 @@ static void test_call_configs(void **state)
 	assert_int_equal(rcclx_barrier(&comm, &config), RCCLX_ERR_INVALID);
 	assert_text("precision is 3");
 	config.precision = 0;
-	config.reserved = 1;
+	config.flags = 2;
 	assert_int_equal(rcclx_barrier(&comm, &config), RCCLX_ERR_INVALID);
-	assert_text("reserved is 1");
-	config.reserved = 0;
+	assert_text("flags is 2");
+	config.flags = 0;
 	config.executor = 3;
 	assert_int_equal(rcclx_barrier(&comm, &config), RCCLX_ERR_INVALID);
 	assert_text("executor is 3");

@@ -326,7 +326,7 @@ static struct rx_sqe sqe_number(uint64_t i)
 {
 	return (struct rx_sqe){
 		.user_data = i,
-		.opno = (uint32_t)i,
+		.opno = (uint16_t)i,
 		.count = mix(i),
 		.imm = mix(i + 1),
 		.send_offset = mix(i + 2),
@@ -398,7 +398,7 @@ static uint64_t reap_some(struct traffic *t, uint64_t first)
 
 	for (; rx_ring_reap(&t->pair.client, &cqe); n++) {
 		assert_true(cqe.user_data == first + n);
-		assert_int_equal(cqe.opno, (uint32_t)(first + n));
+		assert_int_equal(cqe.opno, (uint16_t)(first + n));
 		t->cq_sum = cqe.peer_count;
 	}
 	if (n > 0)
