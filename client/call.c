@@ -162,12 +162,26 @@ static rcclx_result check_inline(const struct call *call)
 		"loaded its GPU runtime: make the communicator afterwards");
 }
 
+/* A figure of the daemon's full speed must not pass for that of a slow link. */
+static rcclx_result refuse_on_link(const struct call *call)
+{
+	char what[96];
+
+	comm_describe(&call->request.sig, what, sizeof(what));
+	return err_set(RCCLX_ERR_INVALID,
+		"%s: with RCCLX_LINK_RATE there are only blocking collectives, which the ranks "
+		"execute themselves; this one would be executed by the daemon, as fast as it can",
+		what);
+}
+
 rcclx_result call_start_now(const struct call *call, struct rcclx_op **op_p)
 {
 	rcclx_result r = comm_usable(call->comm);
 
 	if (r != RCCLX_OK)
 		return r;
+	if (rx_unlikely(call->comm->fabric.ctl->precision.link_rate != 0))
+		return refuse_on_link(call);
 	return op_start(call->comm, &call->request, op_p);
 }
 

@@ -3,15 +3,23 @@
  * A member that lies to its peers in the communicator's arena: it can spoil operations of that
  * communicator, but its peers neither crash nor hang, and can form another one.
  */
+#include "admin.h"
 #include "bystander.h"
 #include "raw.h"
 
-#include "../../kernels/coll_types.h"
+#include "../../kernels/precision.h"
 #include "../../shm/rx_fabric.h"
 
 #define COUNT      (1u << 18)
 #define TIMEOUT_MS 700u
 #define EVIL_RANK  1u
+
+/* One block in so many is checked in low precision: exact values lie in the arena, too. */
+#define SAMPLE_EVERY 128u
+
+/* What may follow the data in memory must be the same afterwards. */
+#define GUARD_BYTES 4096u
+#define GUARD       0x5c
 
 enum flags { FLAG_HONEST_DONE };
 
@@ -22,19 +30,23 @@ struct evil {
 	struct rx_fabric fabric;
 	uint64_t region_id;
 	uint32_t region;
+	uint8_t flags; /* of its operations: enum rx_sig_flags */
 };
 
 typedef void (*lie_fn)(struct evil *evil, uint32_t seq);
 
 static struct raw_reply reply;
+static const char *g_admin; /* the daemon's admin socket */
 
 /* ---- joining by hand ---- */
 
 static bool join(struct evil *evil, const char *socket, const struct rcclx_unique_id *id)
 {
 	struct rx_msg join = {.type = RX_MSG_COMM_JOIN,
-		.comm_join = {
-			.id = {id->bytes, sizeof(id->bytes)}, .n_ranks = 2, .rank = EVIL_RANK}};
+		.comm_join = {.id = {id->bytes, sizeof(id->bytes)},
+			.n_ranks = 2,
+			.rank = EVIL_RANK,
+			.precision_sample_every = evil->flags ? SAMPLE_EVERY : 0}};
 	struct rx_msg alloc = {.type = RX_MSG_MEM_ALLOC, .mem_alloc = {.bytes = COUNT * 4}};
 
 	if (!raw_hello(&evil->raw, socket) || !raw_ask(&evil->raw, &alloc, &reply) ||
@@ -70,8 +82,11 @@ static struct rx_entry *honest_entry(struct evil *evil, uint32_t seq)
 {
 	struct rx_entry *entry = entry_of(evil, seq);
 
-	entry->sig = (struct rx_op_sig){
-		.coll = RX_ALL_REDUCE, .dtype = RX_FLOAT32, .op = RX_SUM, .count = COUNT};
+	entry->sig = (struct rx_op_sig){.coll = RX_ALL_REDUCE,
+		.dtype = RX_FLOAT32,
+		.op = RX_SUM,
+		.flags = evil->flags,
+		.count = COUNT};
 	entry->bufs = (struct rx_entry_bufs){
 		.send_region = evil->region_id, .recv_region = evil->region_id};
 	return entry;
@@ -160,25 +175,102 @@ static void rewrite_line(struct evil *evil, uint32_t seq)
 	}
 }
 
+/* ---- lies in low precision ---- */
+
+/* Takes part, as far as its peers can see: all steps are done. */
+static void pretend(struct evil *evil, uint32_t seq)
+{
+	rx_fabric_publish(&evil->fabric, EVIL_RANK, seq);
+	rx_fabric_step(&evil->fabric, EVIL_RANK, 0x7fffffff);
+}
+
+/* Elements, scales, exact values of checked blocks: anything, and something else at each look. */
+static void scribble_staging(struct evil *evil, uint32_t seq)
+{
+	uint64_t end = test_now_ms() + TIMEOUT_MS / 2;
+	uint64_t x = 0x9e3779b97f4a7c15ull + seq;
+
+	(void)honest_entry(evil, seq);
+	pretend(evil, seq);
+	do {
+		for (uint32_t chunk = 0; chunk < RX_STAGE_IN + RX_STAGE_OUT; chunk++) {
+			uint8_t *at = rx_fabric_chunk(&evil->fabric, EVIL_RANK, chunk);
+
+			for (size_t i = 0; i < RX_CHUNK_BYTES; i += sizeof(x)) {
+				x ^= x << 13;
+				x ^= x >> 7;
+				x ^= x << 17;
+				memcpy(at + i, &x, sizeof(x));
+			}
+		}
+	} while (test_now_ms() < end);
+}
+
+/* The worst that a decoder may see: NaN in all elements, scales that there are none of. */
+static void fill_staging(struct evil *evil, uint32_t seq)
+{
+	(void)honest_entry(evil, seq);
+	for (uint32_t chunk = 0; chunk < RX_STAGE_IN + RX_STAGE_OUT; chunk++)
+		memset(rx_fabric_chunk(&evil->fabric, EVIL_RANK, chunk), 0xff, RX_CHUNK_BYTES);
+	pretend(evil, seq);
+}
+
+static void lie_about_counts(struct evil *evil, uint32_t seq)
+{
+	struct rx_precision_counts counts;
+
+	memset(&counts, 0xff, sizeof(counts));
+	rx_fabric_count(&evil->fabric, EVIL_RANK, &counts);
+	(void)honest_entry(evil, seq);
+	pretend(evil, seq);
+}
+
+static void lie_about_budget(struct evil *evil, uint32_t seq)
+{
+	honest_entry(evil, seq)->bufs = (struct rx_entry_bufs){.over_budget = UINT64_MAX};
+	pretend(evil, seq);
+}
+
+static void claim_over_budget(struct evil *evil, uint32_t seq)
+{
+	honest_entry(evil, seq)->bufs = (struct rx_entry_bufs){.over_budget = 1};
+	pretend(evil, seq);
+}
+
+/* What has to come of it, for the honest rank */
+enum outcome { REFUSED, EITHER, DONE };
+
 static const struct {
 	const char *name;
 	lie_fn fn;
+	enum outcome outcome;
+	uint8_t flags;
 } lies[] = {
-	{"region", lie_about_region},
-	{"offset", lie_about_offset},
-	{"alignment", lie_about_alignment},
-	{"freed", free_what_was_announced},
-	{"nonsense", announce_nonsense},
-	{"half way", stop_half_way},
-	{"jump", jump_ahead},
-	{"rewriting", rewrite_line},
+	{"region", lie_about_region, REFUSED, 0},
+	{"offset", lie_about_offset, REFUSED, 0},
+	{"alignment", lie_about_alignment, REFUSED, 0},
+	{"freed", free_what_was_announced, REFUSED, 0},
+	{"nonsense", announce_nonsense, REFUSED, 0},
+	{"half way", stop_half_way, REFUSED, 0},
+	/* With luck, rewritten words look like a peer that takes part. */
+	{"jump", jump_ahead, EITHER, 0},
+	{"rewriting", rewrite_line, EITHER, 0},
+	{"fp8: nonsense", announce_nonsense, REFUSED, RX_SIG_FP8},
+	{"fp8: half way", stop_half_way, REFUSED, RX_SIG_FP8},
+	{"fp8: rewriting", rewrite_line, EITHER, RX_SIG_FP8},
+	/* Data is only data: there is nothing to refuse. */
+	{"fp8: staging", scribble_staging, DONE, RX_SIG_FP8},
+	{"fp8: 0xff", fill_staging, DONE, RX_SIG_FP8},
+	{"fp8: counts", lie_about_counts, DONE, RX_SIG_FP8},
+	{"fp8: budget", lie_about_budget, DONE, RX_SIG_FP8},
+	{"fp8: over budget", claim_over_budget, DONE, RX_SIG_FP8},
 };
 
 /* ---- the two ranks ---- */
 
 static int be_evil(struct rank_ctx *ctx, size_t lie, const struct rcclx_unique_id *id)
 {
-	struct evil evil = {0};
+	struct evil evil = {.flags = lies[lie].flags};
 
 	RANK_CHECK(ctx, join(&evil, ctx->socket, id), "%s: cannot join", lies[lie].name);
 	lies[lie].fn(&evil, 1);
@@ -188,25 +280,53 @@ static int be_evil(struct rank_ctx *ctx, size_t lie, const struct rcclx_unique_i
 	return 0;
 }
 
+/* The daemon adds up what ranks say: it saturates, and others' numbers are their own. */
+static int check_counts(struct rank_ctx *ctx, lie_fn fn)
+{
+	struct admin_comm comm;
+	uint32_t n_full = 0;
+	uint32_t n = 0;
+
+	for (; admin_comm(g_admin, n, &comm) == 0; n++)
+		n_full += comm.blocks == UINT64_MAX && comm.wire_bytes == UINT64_MAX &&
+			  comm.worst_error_ppm == UINT64_MAX;
+	RANK_CHECK(ctx, n >= 2, "the daemon lists %u communicators", n);
+	RANK_CHECK(ctx, n_full == (fn == lie_about_counts),
+		"%u of %u communicators have full counters", n_full, n);
+	return 0;
+}
+
 static int be_honest(struct rank_ctx *ctx, struct rcclx_client *client, size_t lie,
 	const struct rcclx_unique_id *id, float *data)
 {
+	struct rcclx_comm_config comm_config = RCCLX_COMM_CONFIG_INIT;
 	struct rcclx_call_config config = RCCLX_CALL_CONFIG_INIT;
+	const uint8_t *guard = (const uint8_t *)(data + COUNT);
 	struct rcclx_comm *comm = NULL;
 	uint64_t start = 0;
 
+	if (lies[lie].flags) {
+		comm_config.low_precision_sample = SAMPLE_EVERY;
+		config.precision = RCCLX_PRECISION_FP8;
+	}
+	memset(data + COUNT, GUARD, GUARD_BYTES);
 	config.executor = RCCLX_EXECUTOR_INLINE;
 	config.timeout_ns = TIMEOUT_MS * 1000000ull;
-	RANK_OK(ctx, rcclx_comm_create(client, id, 2, 0, NULL, &comm));
+	RANK_OK(ctx, rcclx_comm_create(client, id, 2, 0, &comm_config, &comm));
 	start = test_now_ms();
 	rcclx_result r =
 		rcclx_all_reduce(comm, data, data, COUNT, RCCLX_FLOAT32, RCCLX_SUM, &config);
-	/* With luck, rewritten words look like a peer that takes part. */
-	RANK_CHECK(ctx, r != RCCLX_OK || lies[lie].fn == rewrite_line || lies[lie].fn == jump_ahead,
-		"%s: succeeded", lies[lie].name);
+	RANK_CHECK(ctx, r != RCCLX_OK || lies[lie].outcome != REFUSED, "%s: succeeded",
+		lies[lie].name);
+	RANK_CHECK(ctx, r == RCCLX_OK || lies[lie].outcome != DONE, "%s: %s; %s", lies[lie].name,
+		rcclx_strerror(r), rcclx_last_error());
 	RANK_CHECK(
 		ctx, r == RCCLX_OK || rcclx_last_error()[0] != '\0', "%s: no text", lies[lie].name);
 	RANK_WITHIN(ctx, start, TIMEOUT_MS + 300);
+	for (uint32_t i = 0; i < GUARD_BYTES; i++)
+		RANK_CHECK(ctx, guard[i] == GUARD, "%s: wrote behind the data", lies[lie].name);
+	if (lies[lie].flags)
+		RANK_DO(check_counts(ctx, lies[lie].fn));
 	flag_set(ctx->shared, FLAG_HONEST_DONE, (uint32_t)lie + 1);
 	RANK_OK(ctx, rcclx_comm_destroy(comm));
 	return 0;
@@ -218,7 +338,7 @@ static int rank_beside_evil(struct rank_ctx *ctx)
 	void *memory = NULL;
 
 	RANK_DO(rank_connect(ctx, &client));
-	RANK_OK(ctx, rcclx_mem_alloc(client, COUNT * sizeof(float), &memory));
+	RANK_OK(ctx, rcclx_mem_alloc(client, COUNT * sizeof(float) + GUARD_BYTES, &memory));
 	for (size_t lie = 0; lie < RX_ARRAY_SIZE(lies); lie++) {
 		struct rcclx_unique_id id = {0};
 
@@ -240,6 +360,7 @@ static void test_lying_member(void **state)
 	struct world *bystanders = bystander_start(node);
 
 	(void)state;
+	g_admin = node->admin;
 	node_expect(node, "late ranks", 0, RX_ARRAY_SIZE(lies));
 	world_run(node, 2, rank_beside_evil, NULL);
 	bystander_stop(bystanders);

@@ -357,6 +357,63 @@ static void test_configured(void **state)
 	node_stop(node);
 }
 
+/* As if a slow link were between them: as long as that, and only where ranks do the work. */
+static int rank_link(struct rank_ctx *ctx)
+{
+	const uint64_t count = 1u << 20;
+	struct rcclx_call_config call = RCCLX_CALL_CONFIG_INIT;
+	struct rcclx_client *client = NULL;
+	struct rcclx_comm *comm = NULL;
+	struct rcclx_op *op = NULL;
+	float *data = calloc(count, sizeof(*data));
+
+	RANK_CHECK(ctx, data, "no memory");
+	RANK_DO(rank_connect(ctx, &client));
+	(void)setenv("RCCLX_LINK_RATE", "40000000", 1);
+	RANK_DO(rank_comm(ctx, client, 0, &comm));
+	(void)unsetenv("RCCLX_LINK_RATE");
+	for (uint32_t precision = RCCLX_PRECISION_EXACT; precision <= RCCLX_PRECISION_FP8;
+		precision++) {
+		/* Half a message each way: 4 MiB, or 33 of 128 bytes of that. */
+		uint64_t least_ms = precision == RCCLX_PRECISION_EXACT ? 104 : 27;
+		uint64_t start = test_now_ms();
+
+		call.precision = precision;
+		call.executor = RCCLX_EXECUTOR_AUTO;
+		RANK_OK(ctx,
+			rcclx_all_reduce(comm, data, data, count, RCCLX_FLOAT32, RCCLX_SUM, &call));
+		RANK_CHECK(ctx, test_now_ms() - start >= least_ms, "precision %u: only %llu ms",
+			precision, (unsigned long long)(test_now_ms() - start));
+		call.executor = RCCLX_EXECUTOR_DAEMON;
+		RANK_RESULT(ctx,
+			rcclx_all_reduce(comm, data, data, count, RCCLX_FLOAT32, RCCLX_SUM, &call),
+			RCCLX_ERR_INVALID);
+		RANK_TEXT(ctx, "RCCLX_LINK_RATE");
+		RANK_RESULT(ctx,
+			rcclx_all_reduce_start(
+				comm, data, data, count, RCCLX_FLOAT32, RCCLX_SUM, &call, &op),
+			RCCLX_ERR_INVALID);
+		RANK_TEXT(ctx, "all_reduce of 1048576 float32, sum");
+	}
+	call.executor = RCCLX_EXECUTOR_AUTO;
+	RANK_OK(ctx, rcclx_group_start());
+	RANK_OK(ctx, rcclx_all_reduce(comm, data, data, 1, RCCLX_FLOAT32, RCCLX_SUM, &call));
+	RANK_RESULT(ctx, rcclx_group_end(), RCCLX_ERR_INVALID);
+	/* The communicator is still good. */
+	RANK_OK(ctx, rcclx_barrier(comm, NULL));
+	free(data);
+	return rank_leave(ctx, comm, client);
+}
+
+static void test_link(void **state)
+{
+	struct node *node = node_start(NULL);
+
+	(void)state;
+	world_run(node, 2, rank_link, NULL);
+	node_stop(node);
+}
+
 /*
  * The ranks of an all_to_all_v hear of each other's counts before they compare with the threshold:
  * what the one sends that sends most decides for all.
@@ -697,6 +754,7 @@ int main(void)
 		HARNESS_TEST(test_large),
 		HARNESS_TEST(test_environment),
 		HARNESS_TEST(test_configured),
+		HARNESS_TEST(test_link),
 		HARNESS_TEST(test_variable),
 		HARNESS_TEST(test_others),
 		HARNESS_TEST(test_disagreement),

@@ -115,23 +115,62 @@ static double error_of_plain_cast(uint32_t dtype)
 	return relative_error();
 }
 
-/* The same block scale with 255 equal steps instead of E4M3's elements */
-static double error_of_int8(uint32_t dtype)
+/* ---- other elements under the same scales ---- */
+
+enum format { FORMAT_E4M3, FORMAT_E5M2, FORMAT_INT8, FORMAT_N };
+
+static const char *const format_names[] = {"e4m3", "e5m2", "int8"};
+static const double format_max[] = {448, 57344, 127};
+
+static double element_of(enum format format, double value)
+{
+	if (format == FORMAT_INT8)
+		return nearbyint(value);
+	return oracle_decode(format == FORMAT_E4M3 ? RX_FLOAT8E4M3 : RX_FLOAT8E5M2,
+		oracle_encode(format == FORMAT_E4M3 ? RX_FLOAT8E4M3 : RX_FLOAT8E5M2, value));
+}
+
+/* What values become; for each block the smallest power of two that clips nothing. */
+static void quantise(double *values, enum format format)
 {
 	for (uint32_t block = 0; block < COUNT; block += RX_MX_BLOCK) {
 		double amax = 0;
 		int exponent = 0;
 
-		for (uint32_t i = block; i < block + RX_MX_BLOCK; i++) {
-			truth[i] = value_at(inputs[0], dtype, i);
-			amax = fmax(amax, fabs(truth[i]));
-		}
-		(void)frexp(amax / 127, &exponent);
-		if (amax <= ldexp(127, exponent - 1))
+		for (uint32_t i = block; i < block + RX_MX_BLOCK; i++)
+			amax = fmax(amax, fabs(values[i]));
+		(void)frexp(amax / format_max[format], &exponent);
+		if (amax <= ldexp(format_max[format], exponent - 1))
 			exponent--;
 		for (uint32_t i = block; i < block + RX_MX_BLOCK; i++)
-			got[i] = ldexp(nearbyint(ldexp(truth[i], -exponent)), exponent);
+			values[i] =
+				ldexp(element_of(format, ldexp(values[i], -exponent)), exponent);
 	}
+}
+
+static double error_of_format(uint32_t dtype, enum format format)
+{
+	for (uint32_t i = 0; i < COUNT; i++)
+		got[i] = truth[i] = value_at(inputs[0], dtype, i);
+	quantise(got, format);
+	return relative_error();
+}
+
+/* An allreduce of two ranks, fp32 */
+static double sum_error_of_format(enum format format)
+{
+	static double term[COUNT];
+
+	memset(truth, 0, sizeof(truth));
+	memset(got, 0, sizeof(got));
+	for (uint32_t r = 0; r < 2; r++) {
+		for (uint32_t i = 0; i < COUNT; i++)
+			truth[i] += term[i] = value_at(inputs[r], RX_FLOAT32, i);
+		quantise(term, format);
+		for (uint32_t i = 0; i < COUNT; i++)
+			got[i] += term[i];
+	}
+	quantise(got, format);
 	return relative_error();
 }
 
@@ -152,7 +191,7 @@ static void test_normal_data(void **state)
 				fill_normal(dtype, r, pow(10, e));
 			once = error_of_once(dtype);
 			printf("%s 1e%d %.4f %.4f %.4f", rx_dtype_name(dtype), e, once,
-				error_of_plain_cast(dtype), error_of_int8(dtype));
+				error_of_plain_cast(dtype), error_of_format(dtype, FORMAT_INT8));
 			assert_true(once > 0 && once <= LIMIT_ONCE);
 			for (uint32_t n = 2; n <= MAX_RANKS; n++) {
 				double whole = error_of_sum(dtype, n, n % 2 ? RX_AVG : RX_SUM);
@@ -203,7 +242,7 @@ static void test_outliers(void **state)
 		all = error_of_once(RX_FLOAT32);
 		only_neighbours();
 		near = relative_error();
-		(void)error_of_int8(RX_FLOAT32);
+		(void)error_of_format(RX_FLOAT32, FORMAT_INT8);
 		only_neighbours();
 		near_int8 = relative_error();
 		printf("# %g %.4f %.4f %.4f\n", sizes[s], all, near, near_int8);
@@ -213,6 +252,68 @@ static void test_outliers(void **state)
 		if (sizes[s] <= 1e3)
 			assert_true(near <= LIMIT_WHOLE);
 	}
+}
+
+/* ---- why E4M3 ---- */
+
+enum data { DATA_NORMAL, DATA_LAPLACE, DATA_OUTLIERS, DATA_LOGNORMAL, DATA_N };
+
+static const char *const data_names[] = {
+	"normal", "laplace", "normal,_0.1_%_times_100", "lognormal,_s_3"};
+
+static double data_at(enum data data, uint32_t rank, uint32_t i)
+{
+	double normal = mx_normal(20 + rank, i);
+	uint64_t random = mx_random(40 + rank, i);
+
+	switch (data) {
+	case DATA_LAPLACE:
+		return (random & 1 ? 1 : -1) * -log(((double)(random >> 12) + 0.5) * 0x1p-52);
+	case DATA_OUTLIERS:
+		return is_outlier(i) ? 100 * normal : normal;
+	case DATA_LOGNORMAL:
+		return (random & 1 ? 1 : -1) * exp(3 * normal);
+	default:
+		return normal;
+	}
+}
+
+/* Share of got[] that is zero, of values that are not */
+static double lost(void)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < COUNT; i++)
+		n += got[i] == 0 && truth[i] != 0;
+	return (double)n / COUNT;
+}
+
+/* Of each format: the error once, of an allreduce of 2 ranks, and the share of values that vanish
+ */
+static void test_formats(void **state)
+{
+	double once[DATA_N][FORMAT_N], gone[DATA_N][FORMAT_N];
+
+	(void)state;
+	printf("# data format once allreduce_of_2 lost\n");
+	for (uint32_t d = 0; d < DATA_N; d++) {
+		for (uint32_t r = 0; r < 2; r++)
+			for (uint32_t i = 0; i < COUNT; i++)
+				put_value(inputs[r], RX_FLOAT32, i, data_at(d, r, i));
+		for (uint32_t f = 0; f < FORMAT_N; f++) {
+			once[d][f] = error_of_format(RX_FLOAT32, f);
+			gone[d][f] = lost();
+			printf("# %s %s %.4f %.4f %.4f\n", data_names[d], format_names[f],
+				once[d][f], sum_error_of_format(f), gone[d][f]);
+		}
+		/* The simulation is the codec. */
+		assert_true(fabs(error_of_once(RX_FLOAT32) - once[d][FORMAT_E4M3]) < 1e-6);
+		assert_true(once[d][FORMAT_E5M2] > 1.8 * once[d][FORMAT_E4M3]);
+	}
+	assert_true(once[DATA_NORMAL][FORMAT_INT8] < once[DATA_NORMAL][FORMAT_E4M3] / 2);
+	assert_true(gone[DATA_OUTLIERS][FORMAT_INT8] > 10 * gone[DATA_OUTLIERS][FORMAT_E4M3]);
+	assert_true(gone[DATA_LOGNORMAL][FORMAT_INT8] > 0.3);
+	assert_true(gone[DATA_LOGNORMAL][FORMAT_E4M3] < 0.1);
 }
 
 /* Data for which one scale for all would be wrong, or that is special in another way. */
@@ -270,6 +371,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_normal_data),
 		cmocka_unit_test(test_outliers),
+		cmocka_unit_test(test_formats),
 		cmocka_unit_test(test_other_data),
 		cmocka_unit_test(test_finite_stays_finite),
 	};
