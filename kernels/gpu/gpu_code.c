@@ -4,6 +4,8 @@
 #include "../../shm/rx_cleanup.h"
 
 #include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -41,6 +43,92 @@ static int read_file(const char *path, void **data_p, struct rx_gpu_error *error
 	return RX_GPU_OK;
 }
 
+/* ---- built in ---- */
+
+#if defined(RX_GPU_CODE_LIST)
+
+/* The 0 behind it ends what is text. */
+#define GPU_CODE(arch, path)                                                                       \
+	__asm__(".pushsection .rodata,\"a\",%progbits\n"                                           \
+		".balign 64\n"                                                                     \
+		".globl gpu_code_" #arch "\n"                                                      \
+		".hidden gpu_code_" #arch "\n"                                                     \
+		"gpu_code_" #arch ":\n"                                                            \
+		".incbin \"" path "\"\n"                                                           \
+		".byte 0\n"                                                                        \
+		".popsection\n");                                                                  \
+	extern const uint8_t gpu_code_##arch[] __attribute__((visibility("hidden")));
+#include RX_GPU_CODE_LIST
+#undef GPU_CODE
+
+#endif
+
+#define GPU_CODE(arch, path) {#arch, gpu_code_##arch},
+static const struct built_in {
+	const char *arch; /* NULL: the end */
+	const uint8_t *image;
+} built_in[] = {
+#if defined(RX_GPU_CODE_LIST)
+#include RX_GPU_CODE_LIST
+#endif
+	{NULL, NULL},
+};
+
+#if defined(RX_GPU_CUDA)
+
+/*
+ * How well code for @built suits @arch, 0 being not at all. Machine code runs on the same major
+ * version from its minor one on; PTX, which the driver has to compile, on everything later.
+ */
+static int suits(const char *built, const char *arch)
+{
+	int of_code = 0;
+	int of_device = 0;
+
+	if (sscanf(arch, "sm_%d", &of_device) != 1)
+		return 0;
+	if (sscanf(built, "sm_%d", &of_code) == 1)
+		return of_code / 10 == of_device / 10 && of_code <= of_device ? 10000 + of_code : 0;
+	return sscanf(built, "compute_%d", &of_code) == 1 && of_code <= of_device ? of_code : 0;
+}
+
+#else
+
+/* "gfx942:sramecc+:xnack-": ours is for any setting of these features. */
+static int suits(const char *built, const char *arch)
+{
+	size_t n = strcspn(arch, ":");
+
+	return strlen(built) == n && strncmp(built, arch, n) == 0;
+}
+
+#endif
+
+static int find_built_in(const char *arch, struct gpu_code *code_p, struct rx_gpu_error *error)
+{
+	char list[120] = "";
+	size_t used = 0;
+	int best = 0;
+
+	for (const struct built_in *b = built_in; b->arch; b++) {
+		int how_well = suits(b->arch, arch);
+
+		if (how_well > best) {
+			best = how_well;
+			*code_p = (struct gpu_code){.image = b->image};
+		}
+		if (used < sizeof(list))
+			used += (size_t)snprintf(list + used, sizeof(list) - used, "%s%s",
+				used ? ", " : "", b->arch);
+	}
+	if (best)
+		return RX_GPU_OK;
+	return gpu_fail(error, RX_GPU_E_UNSUPPORTED, 0,
+		"no code for %s is built in, but for: %s; build with %s=%s",
+		*arch ? arch : "this device", *list ? list : "nothing",
+		GPU_PICK("CUDA_ARCHS", "HIP_ARCHS"), *arch ? arch : "its name");
+}
+
 int gpu_code_find(const struct rx_gpu *gpu, const char *arch, struct gpu_code *code_p,
 	struct rx_gpu_error *error)
 {
@@ -48,8 +136,7 @@ int gpu_code_find(const struct rx_gpu *gpu, const char *arch, struct gpu_code *c
 	int result = RX_GPU_OK;
 
 	if (!gpu->code_file)
-		return gpu_fail(error, RX_GPU_E_UNSUPPORTED, 0, "no code for %s is built in",
-			*arch ? arch : "this device");
+		return find_built_in(arch, code_p, error);
 	result = read_file(gpu->code_file, &data, error);
 	if (result == RX_GPU_OK)
 		*code_p = (struct gpu_code){.image = data, .owned = data};

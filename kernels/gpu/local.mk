@@ -35,3 +35,18 @@ rcclx_backend_hip_la_LDFLAGS = $(gpu_ldflags)
 rcclx_backend_cuda_la_SOURCES = $(gpu_sources)
 rcclx_backend_cuda_la_CPPFLAGS = $(AM_CPPFLAGS) -DRX_GPU_CUDA
 rcclx_backend_cuda_la_LDFLAGS = $(gpu_ldflags)
+
+# What the compilers that configure found made of kernels/device. (Named by a variable, automake
+# does not take this for the rule that makes the object.)
+hip_with_code = kernels/gpu/rcclx_backend_hip_la-gpu_code.lo
+cuda_with_code = kernels/gpu/rcclx_backend_cuda_la-gpu_code.lo
+
+if HAVE_HIP_CODE
+rcclx_backend_hip_la_CPPFLAGS += -DRX_GPU_CODE_LIST='"kernels/device/code_hip.inc"'
+$(hip_with_code): kernels/device/code_hip.inc
+endif
+
+if HAVE_CUDA_CODE
+rcclx_backend_cuda_la_CPPFLAGS += -DRX_GPU_CODE_LIST='"kernels/device/code_cuda.inc"'
+$(cuda_with_code): kernels/device/code_cuda.inc
+endif

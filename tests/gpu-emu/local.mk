@@ -83,3 +83,25 @@ tests_gpu_emu_test_gpu_stream_hip_LDADD = $(integration_libs)
 endif
 
 EXTRA_DIST += tests/gpu/backend.c tests/gpu/backend.sh tests/gpu/backend_words.cu
+
+gpu_code_tests = \
+	tests/gpu-emu/test_gpu_code_cuda \
+	tests/gpu-emu/test_gpu_code_hip
+check_PROGRAMS += $(gpu_code_tests)
+TESTS += $(gpu_code_tests)
+
+gpu_code_sources = \
+	kernels/gpu/gpu_code.c \
+	kernels/gpu/gpu_error.c \
+	tests/gpu-emu/code_list.h \
+	tests/gpu-emu/test_gpu_code.c
+gpu_code_cppflags = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS) -I$(srcdir) \
+	-DRX_GPU_CODE_LIST='"tests/gpu-emu/code_list.h"'
+
+tests_gpu_emu_test_gpu_code_cuda_SOURCES = $(gpu_code_sources)
+tests_gpu_emu_test_gpu_code_cuda_CPPFLAGS = $(gpu_code_cppflags) -DRX_GPU_CUDA
+tests_gpu_emu_test_gpu_code_cuda_LDADD = $(CMOCKA_LIBS)
+
+tests_gpu_emu_test_gpu_code_hip_SOURCES = $(gpu_code_sources)
+tests_gpu_emu_test_gpu_code_hip_CPPFLAGS = $(gpu_code_cppflags) -DRX_GPU_HIP
+tests_gpu_emu_test_gpu_code_hip_LDADD = $(CMOCKA_LIBS)
