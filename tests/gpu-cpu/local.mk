@@ -13,7 +13,10 @@ EXTRA_librx_gpu_cpu_la_DEPENDENCIES = $(device_sources)
 check_PROGRAMS += tests/gpu-cpu/test_gpu_kernels
 TESTS += tests/gpu-cpu/test_gpu_kernels
 
-tests_gpu_cpu_test_gpu_kernels_SOURCES = tests/gpu-cpu/test_gpu_kernels.c
+tests_gpu_cpu_test_gpu_kernels_SOURCES = \
+	tests/gpu-cpu/gpu_runner.h \
+	tests/gpu-cpu/runner_cpu.c \
+	tests/gpu-cpu/test_gpu_kernels.c
 tests_gpu_cpu_test_gpu_kernels_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
 tests_gpu_cpu_test_gpu_kernels_LDADD = \
 	librx_gpu_cpu.la librx_oracle.la librx_kernels.la $(CMOCKA_LIBS) -lm
@@ -21,3 +24,15 @@ tests_gpu_cpu_test_gpu_kernels_LDADD = \
 dist_check_SCRIPTS += tests/gpu-cpu/mutations.sh
 TESTS += tests/gpu-cpu/mutations.sh
 EXTRA_DIST += tests/gpu-cpu/mutant.c
+
+# The same on a device, where there is one.
+check_PROGRAMS += tests/gpu/test_gpu_real
+TESTS += tests/gpu/test_gpu_real
+
+tests_gpu_test_gpu_real_SOURCES = \
+	tests/gpu-cpu/gpu_runner.h \
+	tests/gpu-cpu/test_gpu_kernels.c \
+	tests/gpu/runner_real.c
+tests_gpu_test_gpu_real_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+tests_gpu_test_gpu_real_LDADD = \
+	librx_oracle.la librx_kernels.la $(CMOCKA_LIBS) -lm

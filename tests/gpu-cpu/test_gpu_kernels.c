@@ -17,7 +17,7 @@
 
 #include "../../kernels/coll_extent.h"
 #include "../oracle/oracle.h"
-#include "gpu_cpu.h"
+#include "gpu_runner.h"
 
 #define MAX_RANKS  8u
 #define MAX_COUNT  1200u
@@ -25,7 +25,6 @@
 #define GUARD      64u
 #define FILLER     0xa5
 #define SLOT_BYTES 2048u /* RX_DEV_SLOT_MIN(8): the longer messages take several rounds */
-#define N_BLOCKS   3u    /* at most */
 #define WAIT_NS    20000000000ull
 
 static const char *const suffixes[RX_DTYPE_N] = {
@@ -40,7 +39,7 @@ struct op {
 	size_t room_bytes[MAX_RANKS][2];
 	uint8_t *inputs[MAX_RANKS];
 	uint8_t *expected[MAX_RANKS]; /* like the room that recv is in */
-	struct rx_dev_block blocks[MAX_RANKS * MAX_RANKS];
+	struct rx_dev_block *blocks;  /* [from * n_ranks + to] */
 	bool in_place;
 };
 
@@ -55,22 +54,22 @@ struct team {
 	uint32_t n_threads;
 };
 
+/* What a launch without its peer wrote; in memory that kernels reach. */
+struct lonely {
+	uint64_t done;
+	uint32_t status;
+	uint32_t abort_word;
+};
+
+static struct lonely *lonely;
 static struct team team;
+static const struct gpu_runner_size *size;
 static uint64_t random_state = 1;
 
 static uint32_t pick(uint32_t below)
 {
 	random_state = random_state * 6364136223846793005u + 1442695040888963407u;
 	return (uint32_t)(random_state >> 33) % below;
-}
-
-static void *get(size_t bytes)
-{
-	void *p = aligned_alloc(64, (bytes + 63) / 64 * 64 + 64);
-
-	assert_non_null(p);
-	memset(p, 0, bytes);
-	return p;
 }
 
 static bool is_reduction(const struct op *op)
@@ -91,6 +90,7 @@ static void make_blocks(struct op *op, uint32_t n)
 	uint64_t max = a->count;
 
 	a->count = 0;
+	op->blocks = gpu_runner_alloc((size_t)n * n * sizeof(op->blocks[0]));
 	for (uint32_t r = 0; r < n; r++)
 		counts[r] = pick(3) ? pick((uint32_t)max + 1) : 0;
 	for (uint32_t from = 0; from < n; from++) {
@@ -144,7 +144,7 @@ static void set_extents(struct op *op, uint32_t n)
 static void place(struct op *op, uint32_t n, uint32_t r, uint32_t alignment)
 {
 	struct rx_dev_args *a = &op->args;
-	uint32_t size = a->elem_bytes;
+	uint32_t width = a->elem_bytes;
 	uint32_t off[2] = {0, 0};
 	uint8_t *at[2];
 	struct rx_extent extent = {0};
@@ -152,27 +152,27 @@ static void place(struct op *op, uint32_t n, uint32_t r, uint32_t alignment)
 			extent.in_place_ok && extent.send && extent.recv;
 
 	if (alignment > 0)
-		off[0] = off[1] = 3 * size;
+		off[0] = off[1] = 3 * width;
 	if (alignment > 1) {
-		off[0] = (r * 5 + 1) % 16 * size;
-		off[1] = (r * 3 + 2) % 16 * size;
+		off[0] = (r * 5 + 1) % 16 * width;
+		off[1] = (r * 3 + 2) % 16 * width;
 	}
 	for (int k = 0; k < 2; k++) {
 		uint64_t elems = k == 0 ? op->send_elems[r] : op->recv_elems[r];
 
-		op->room_bytes[r][k] = elems * size + 2 * GUARD + off[k];
-		op->room[r][k] = get(op->room_bytes[r][k]);
+		op->room_bytes[r][k] = elems * width + 2 * GUARD + off[k];
+		op->room[r][k] = gpu_runner_alloc(op->room_bytes[r][k]);
 		memset(op->room[r][k], FILLER, op->room_bytes[r][k]);
 		at[k] = op->room[r][k] + GUARD + off[k];
 	}
 	if (in_place && extent.send <= extent.recv)
-		at[0] = at[1] + extent.send_in_recv * size;
+		at[0] = at[1] + extent.send_in_recv * width;
 	else if (in_place)
-		at[1] = at[0] + extent.recv_in_send * size;
-	op->inputs[r] = get(op->send_elems[r] * size);
+		at[1] = at[0] + extent.recv_in_send * width;
+	op->inputs[r] = gpu_runner_alloc(op->send_elems[r] * width);
 	oracle_fill(op->inputs[r], a->dtype, 0, op->send_elems[r], r, pick(1000),
 		pick(2) ? ORACLE_WILD : ORACLE_NORMAL);
-	memcpy(at[0], op->inputs[r], op->send_elems[r] * size);
+	memcpy(at[0], op->inputs[r], op->send_elems[r] * width);
 	a->send[r] = op->send_elems[r] ? at[0] : NULL;
 	a->recv[r] = op->recv_elems[r] ? at[1] : NULL;
 }
@@ -250,7 +250,7 @@ static void expect(struct op *op, uint32_t n)
 		int k = recv_room(op, r);
 		size_t at = 0;
 
-		op->expected[r] = get(op->room_bytes[r][k]);
+		op->expected[r] = gpu_runner_alloc(op->room_bytes[r][k]);
 		memcpy(op->expected[r], op->room[r][k], op->room_bytes[r][k]);
 		if (op->recv_elems[r] == 0)
 			continue;
@@ -322,24 +322,27 @@ static void *run_launch(void *arg)
 		args.done_value = 100 + i;
 		for (uint32_t r = 0; r < args.n_ranks; r++)
 			args.done[r] = &l->done[i][r];
-		gpu_cpu_run(gpu_cpu_find(name), &args, l->team->n_blocks, l->team->n_threads);
+		gpu_runner_run(name, &args, sizeof(args), l->team->n_blocks, l->team->n_threads);
 	}
 	return NULL;
 }
 
 static void run(struct team *t)
 {
-	static struct launcher launchers[MAX_RANKS];
+	struct launcher *launchers = gpu_runner_alloc(MAX_RANKS * sizeof(*launchers));
 	pthread_t threads[MAX_RANKS];
 
-	memset(launchers, 0, sizeof(launchers));
 	for (uint32_t l = 0; l < t->n_launches; l++) {
 		launchers[l].team = t;
 		launchers[l].launch = l;
+	}
+	gpu_runner_upload();
+	for (uint32_t l = 0; l < t->n_launches; l++) {
 		assert_int_equal(pthread_create(&threads[l], NULL, run_launch, &launchers[l]), 0);
 	}
 	for (uint32_t l = 0; l < t->n_launches; l++)
 		assert_int_equal(pthread_join(threads[l], NULL), 0);
+	gpu_runner_download();
 	for (uint32_t l = 0; l < t->n_launches; l++) {
 		assert_int_equal(launchers[l].status, RX_DEV_OK);
 		for (uint32_t r = 0; r < t->n_ranks; r++) {
@@ -349,6 +352,7 @@ static void run(struct team *t)
 				assert_int_equal(launchers[l].done[i][r], local ? 100 + i : 0);
 		}
 	}
+	gpu_runner_free(launchers);
 }
 
 static void check(const struct op *op, const struct team *t)
@@ -380,11 +384,12 @@ static void check(const struct op *op, const struct team *t)
 static void clear(struct op *op)
 {
 	for (uint32_t r = 0; r < MAX_RANKS; r++) {
-		free(op->room[r][0]);
-		free(op->room[r][1]);
-		free(op->inputs[r]);
-		free(op->expected[r]);
+		gpu_runner_free(op->room[r][0]);
+		gpu_runner_free(op->room[r][1]);
+		gpu_runner_free(op->inputs[r]);
+		gpu_runner_free(op->expected[r]);
 	}
+	gpu_runner_free(op->blocks);
 }
 
 /* Another number of launches must begin with fresh synchronisation memory. */
@@ -401,8 +406,8 @@ static void try_kind(uint8_t coll, uint8_t dtype, uint8_t redop, uint8_t algorit
 	struct team *t = &team;
 
 	t->n_ranks = 1 + pick(pick(3) ? 4 : MAX_RANKS);
-	t->n_blocks = 1 + pick(N_BLOCKS);
-	t->n_threads = 1 + pick(3);
+	t->n_blocks = 1 + pick(size->max_blocks);
+	t->n_threads = 1 + pick(size->max_threads);
 	share_out(t, pick(3));
 	reset_sync();
 	for (uint32_t i = 0; i < N_OPS; i++) {
@@ -412,7 +417,8 @@ static void try_kind(uint8_t coll, uint8_t dtype, uint8_t redop, uint8_t algorit
 		t->ops[i].args.op = redop;
 		t->ops[i].args.algorithm = algorithm;
 		t->ops[i].args.flags = flags;
-		t->ops[i].args.count = counts[pick(RX_ARRAY_SIZE(counts))];
+		t->ops[i].args.count =
+			counts[pick(RX_ARRAY_SIZE(counts))] * (1 + pick(size->scale));
 		t->ops[i].in_place = pick(2);
 		prepare(&t->ops[i], t, pick(3));
 	}
@@ -445,9 +451,10 @@ static int setup(void **state)
 {
 	(void)state;
 	for (uint32_t r = 0; r < MAX_RANKS; r++) {
-		team.sync[r] = get(sizeof(struct rx_dev_sync));
-		team.slots[r] = get(RX_DEV_SLOT_TOTAL(SLOT_BYTES));
+		team.sync[r] = gpu_runner_alloc(sizeof(struct rx_dev_sync));
+		team.slots[r] = gpu_runner_alloc(RX_DEV_SLOT_TOTAL(SLOT_BYTES));
 	}
+	lonely = gpu_runner_alloc(sizeof(*lonely));
 	return 0;
 }
 
@@ -455,9 +462,11 @@ static int teardown(void **state)
 {
 	(void)state;
 	for (uint32_t r = 0; r < MAX_RANKS; r++) {
-		free(team.sync[r]);
-		free(team.slots[r]);
+		gpu_runner_free(team.sync[r]);
+		gpu_runner_free(team.slots[r]);
 	}
+	gpu_runner_free(lonely);
+	gpu_runner_end();
 	return 0;
 }
 
@@ -494,7 +503,7 @@ static void test_copies(void **state)
 
 /* ---- giving up ---- */
 
-static struct rx_dev_args lonely_args(uint32_t *status, uint64_t *done)
+static struct rx_dev_args lonely_args(void)
 {
 	struct rx_dev_args args = {
 		.abi = RX_DEV_ABI,
@@ -505,60 +514,57 @@ static struct rx_dev_args lonely_args(uint32_t *status, uint64_t *done)
 		.n_launches = 2,
 		.elem_bytes = 4,
 		.local = 1,
-		.status = status,
+		.status = &lonely->status,
 		.done_value = 7,
 	};
 
 	reset_sync();
+	memset(lonely, 0, sizeof(*lonely));
 	args.sync[0] = team.sync[0];
 	args.sync[1] = team.sync[1];
-	args.done[0] = done;
+	args.done[0] = &lonely->done;
 	return args;
+}
+
+static void run_lonely(
+	const char *name, const struct rx_dev_args *args, uint32_t n_threads, uint32_t expected)
+{
+	gpu_runner_upload();
+	gpu_runner_run(name, args, sizeof(*args), 2, n_threads);
+	gpu_runner_download();
+	assert_int_equal(lonely->status, expected);
+	assert_int_equal(lonely->done, 7);
 }
 
 static void test_timeout(void **state)
 {
-	uint32_t status = 0;
-	uint64_t done = 0;
-	struct rx_dev_args args = lonely_args(&status, &done);
+	struct rx_dev_args args = lonely_args();
 
 	(void)state;
 	args.wait_ticks = 20000000;
-	gpu_cpu_run(gpu_cpu_find("rx_copy"), &args, 2, 2);
-	assert_int_equal(status, RX_DEV_E_TIMEOUT | 1 << 8);
-	assert_int_equal(done, 7);
+	run_lonely("rx_copy", &args, 2, RX_DEV_E_TIMEOUT | 1 << 8);
 }
 
 static void test_abort(void **state)
 {
-	uint32_t status = 0;
-	uint32_t abort_word = 1;
-	uint64_t done = 0;
-	struct rx_dev_args args = lonely_args(&status, &done);
+	struct rx_dev_args args = lonely_args();
 
 	(void)state;
-	args.abort = &abort_word;
-	gpu_cpu_run(gpu_cpu_find("rx_copy"), &args, 2, 2);
-	assert_int_equal(status, RX_DEV_E_ABORTED | 1 << 8);
-	assert_int_equal(done, 7);
+	lonely->abort_word = 1;
+	args.abort = &lonely->abort_word;
+	run_lonely("rx_copy", &args, 2, RX_DEV_E_ABORTED | 1 << 8);
 }
 
 static void test_other_abi(void **state)
 {
-	uint32_t status = 0;
-	uint64_t done = 0;
-	struct rx_dev_args args = lonely_args(&status, &done);
+	struct rx_dev_args args = lonely_args();
 
 	(void)state;
 	args.abi = RX_DEV_ABI + 1;
-	gpu_cpu_run(gpu_cpu_find("rx_copy"), &args, 1, 2);
-	assert_int_equal(status, RX_DEV_E_ARGS);
-	assert_int_equal(done, 7);
+	run_lonely("rx_copy", &args, 2, RX_DEV_E_ARGS);
 	/* A type that is not the kernel's. */
-	status = 0;
-	args.abi = RX_DEV_ABI;
-	gpu_cpu_run(gpu_cpu_find("rx_reduce_f64"), &args, 1, 1);
-	assert_int_equal(status, RX_DEV_E_ARGS);
+	args = lonely_args();
+	run_lonely("rx_reduce_f64", &args, 1, RX_DEV_E_ARGS);
 }
 
 struct word_peer {
@@ -596,18 +602,20 @@ static void test_words(void **state)
 	};
 
 	(void)state;
+	if (!size->is_coherent)
+		skip();
 	for (int i = 0; i < 2; i++) {
 		pthread_t peer;
 
 		assert_int_equal(pthread_create(&peer, NULL, answer_word, &words), 0);
-		gpu_cpu_run(gpu_cpu_find("rx_words"), &args, 1, 1);
+		gpu_runner_run("rx_words", &args, sizeof(args), 1, 1);
 		assert_int_equal(pthread_join(peer, NULL), 0);
 		assert_int_equal(words.ready, 0);
 		assert_int_equal(words.done, 0);
 		assert_int_equal(status, RX_DEV_OK);
 	}
 	args.wait_ticks = 1000000;
-	gpu_cpu_run(gpu_cpu_find("rx_words"), &args, 1, 1);
+	gpu_runner_run("rx_words", &args, sizeof(args), 1, 1);
 	assert_int_equal(status, RX_DEV_E_TIMEOUT);
 }
 
@@ -622,5 +630,8 @@ int main(void)
 		cmocka_unit_test(test_words),
 	};
 
+	size = gpu_runner_begin();
+	if (!size)
+		return 77;
 	return cmocka_run_group_tests(tests, setup, teardown);
 }
