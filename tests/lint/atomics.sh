@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: MIT
 # Fences and inline assembly live where shared memory is defined, and nowhere else; no volatile.
 # What makes a GPU's memory operations of C, kernels/device/device.h, is its own place for all that.
+# kernels/gpu/gpu_code.c has the assembler include files.
 . "$(dirname "$0")/lib.sh"
 bad=0
 
@@ -10,7 +11,7 @@ if grep -nHE 'atomic_thread_fence|__sync_synchronize|__atomic_thread_fence' -r s
 	echo "fences belong in shm/rx_ring, shm/rx_wake and shm/rx_fabric"
 	bad=1
 fi
-if grep -nHwE '__asm__|asm' -r shm proto kernels client daemon --include='*.[ch]' | grep -vE '^(shm/rx_wake|kernels/device/(device|dev_convert))\.h:'; then
+if grep -nHwE '__asm__|asm' -r shm proto kernels client daemon --include='*.[ch]' | grep -vE '^(shm/rx_wake\.h|kernels/device/(device|dev_convert)\.h|kernels/gpu/gpu_code\.c):'; then
 	echo "inline assembly"
 	bad=1
 fi
