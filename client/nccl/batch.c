@@ -170,6 +170,29 @@ static ncclResult_t run_collectives(const struct batch *batch)
 	return first;
 }
 
+static bool any_in_stream(const struct batch *batch)
+{
+	for (uint32_t i = 0; i < batch->n_calls; i++)
+		if (batch->calls[i].in_stream)
+			return true;
+	return false;
+}
+
+/*
+ * In the caller's thread, whose device is the current one and whose capture it may be, and without
+ * waiting for streams: all are started before any stream waits.
+ */
+static ncclResult_t run_in_streams(const struct batch *batch)
+{
+	ncclResult_t first = ncclSuccess;
+
+	(void)rcclx_group_start();
+	for (uint32_t i = 0; i < batch->n_calls; i++)
+		note(&first, call_run(&batch->calls[i]));
+	note(&first, comm_result(batch->calls[0].comm, rcclx_group_end()));
+	return first;
+}
+
 /* NULL in @op_p: there are none, or none could be started. */
 static ncclResult_t start_transfers(const struct batch *batch, struct rcclx_op **op_p)
 {
@@ -221,7 +244,7 @@ static ncclResult_t run(struct batch *batch, bool background)
 		end_making(&batch->makings[i], background);
 	}
 	if (batch->n_calls > 0)
-		calls = run_calls(batch);
+		calls = any_in_stream(batch) ? run_in_streams(batch) : run_calls(batch);
 	note(&first, calls);
 	for (uint32_t i = 0; i < batch->n_calls; i++) {
 		if (background)
@@ -274,8 +297,11 @@ static ncclResult_t start(struct batch *batch)
 	return ncclInProgress;
 }
 
+/* A call in a stream returns at once anyway. */
 static bool all_block(const struct batch *batch)
 {
+	if (batch->n_makings == 0 && any_in_stream(batch))
+		return true;
 	for (uint32_t i = 0; i < batch->n_makings; i++) {
 		const struct making *making = &batch->makings[i];
 		const struct ncclComm *comm = making->parent ? making->parent : making->child;

@@ -48,14 +48,14 @@ static ncclResult_t resolve_op(struct call *call)
 	if (redop.dtype != call->dtype)
 		return bad_op(call, "which was made for another datatype");
 	call->op = (ncclRedOp_t)RCCLX_PREMUL_SUM;
-	call->scalar = redop.scalar;
-	return ncclSuccess;
+	return redop_read(&redop, call->function, call->stream, &call->scalar);
 }
 
 /* What librcclx cannot know; it checks the rest when the call is executed. */
 static ncclResult_t check(struct call *call)
 {
-	ncclResult_t r = place_check(call->function, call->send, call->recv, call->stream);
+	ncclResult_t r =
+		place_find(call->function, call->send, call->recv, call->stream, &call->in_stream);
 
 	if (r != ncclSuccess)
 		return r;
@@ -166,8 +166,13 @@ ncclResult_t call_run(const struct call *call)
 {
 	struct rcclx_call_config config = RCCLX_CALL_CONFIG_INIT;
 
-	if (call->op != (ncclRedOp_t)RCCLX_PREMUL_SUM)
+	if (call->op != (ncclRedOp_t)RCCLX_PREMUL_SUM && !call->in_stream)
 		return comm_result(call->comm, execute(call, NULL));
-	config.scalar = &call->scalar;
+	if (call->op == (ncclRedOp_t)RCCLX_PREMUL_SUM)
+		config.scalar = &call->scalar;
+	if (call->in_stream) {
+		config.flags = RCCLX_CALL_IN_STREAM;
+		config.stream = call->stream;
+	}
 	return comm_result(call->comm, execute(call, &config));
 }

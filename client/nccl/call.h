@@ -34,6 +34,7 @@ struct call {
 	int root; /* or peer */
 	const size_t *arrays[CALL_ARRAYS];
 	void *stream;
+	bool in_stream;  /* else complete when it returns */
 	uint64_t scalar; /* of a reduction that the caller has made; its first bytes */
 	size_t *copies;  /* of the arrays, where the call is kept */
 };

@@ -3,7 +3,7 @@
 
 #include "autostart.h"
 #include "debug.h"
-#include "place.h"
+#include "runtime.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -90,7 +90,7 @@ ncclResult_t connection_get(const char *socket, struct connection **connection_p
 	ncclResult_t r = ncclSuccess;
 
 	debug_greet();
-	place_look_for_runtimes();
+	runtime_look();
 	(void)pthread_mutex_lock(&lock);
 	r = connect_locked(socket, connection_p);
 	(void)pthread_mutex_unlock(&lock);

@@ -6,6 +6,7 @@
 #include "group.h"
 #include "job.h"
 #include "report.h"
+#include "runtime.h"
 
 #include <assert.h>
 #include <stdio.h>
@@ -124,6 +125,8 @@ static ncclResult_t run_init(struct making *making)
 	return ncclSuccess;
 }
 
+#define CURRENT_DEVICE (-1)
+
 /* @device: what ncclCommCuDevice() shall say. */
 static ncclResult_t start(const char *function, ncclComm_t *comm_p, int n_ranks,
 	const ncclUniqueId *id, int rank, int device, const ncclConfig_t *config)
@@ -145,7 +148,8 @@ static ncclResult_t start(const char *function, ncclComm_t *comm_p, int n_ranks,
 	making.child = comm_new(&options, n_ranks, rank);
 	if (!making.child)
 		return ncclSystemError;
-	making.child->device = device;
+	runtime_look();
+	making.child->device = device == CURRENT_DEVICE ? runtime_device() : device;
 	comm_again(making.child);
 	*comm_p = making.child;
 	return group_make(&making);
@@ -153,14 +157,16 @@ static ncclResult_t start(const char *function, ncclComm_t *comm_p, int n_ranks,
 
 ncclResult_t ncclCommInitRank(ncclComm_t *comm, int nranks, ncclUniqueId commId, int rank)
 {
-	return group_note(start("ncclCommInitRank", comm, nranks, &commId, rank, 0, NULL));
+	return group_note(
+		start("ncclCommInitRank", comm, nranks, &commId, rank, CURRENT_DEVICE, NULL));
 }
 NCCL_TWIN(ncclCommInitRank);
 
 ncclResult_t ncclCommInitRankConfig(
 	ncclComm_t *comm, int nranks, ncclUniqueId commId, int rank, ncclConfig_t *config)
 {
-	return group_note(start("ncclCommInitRankConfig", comm, nranks, &commId, rank, 0, config));
+	return group_note(start(
+		"ncclCommInitRankConfig", comm, nranks, &commId, rank, CURRENT_DEVICE, config));
 }
 NCCL_TWIN(ncclCommInitRankConfig);
 
@@ -173,8 +179,8 @@ ncclResult_t ncclCommInitRankScalable(ncclComm_t *newcomm, int nranks, int myran
 			"(%p)",
 			nId, (void *)commIds));
 	/* The ids are the same on all ranks, and one daemon needs only one of them. */
-	return group_note(
-		start("ncclCommInitRankScalable", newcomm, nranks, commIds, myrank, 0, config));
+	return group_note(start("ncclCommInitRankScalable", newcomm, nranks, commIds, myrank,
+		CURRENT_DEVICE, config));
 }
 NCCL_TWIN(ncclCommInitRankScalable);
 

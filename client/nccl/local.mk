@@ -49,6 +49,8 @@ client_nccl_librx_nccl_la_SOURCES = \
 	client/nccl/refused.c \
 	client/nccl/report.c \
 	client/nccl/report.h \
+	client/nccl/runtime.c \
+	client/nccl/runtime.h \
 	client/nccl/split.c \
 	client/nccl/together.c \
 	client/nccl/together.h \

@@ -7,65 +7,20 @@
 #include "place.h"
 
 #include "error.h"
+#include "runtime.h"
 
-#include <dlfcn.h>
-#include <stdatomic.h>
-#include <stdint.h>
-
-/* Both runtimes have the same numbers for these. */
-enum { ATTRIBUTE_MEMORY_TYPE = 2, MEMORY_TYPE_DEVICE = 2 };
-
-/* cuPointerGetAttribute(void *, int, CUdeviceptr), hipPointerGetAttribute(void *, int, void *) */
-typedef int (*pointer_attribute_fn)(void *data, int attribute, uintptr_t pointer);
-
-static const struct runtime {
-	const char *library;
-	const char *function;
-} runtimes[] = {
-	{"libcuda.so.1", "cuPointerGetAttribute"},
-	{"libamdhip64.so.7", "hipPointerGetAttribute"},
-	{"libamdhip64.so.6", "hipPointerGetAttribute"},
-};
-
-static _Atomic(pointer_attribute_fn) ask;
-
-void place_look_for_runtimes(void)
+ncclResult_t place_find(
+	const char *function, const void *send, const void *recv, void *stream, bool *in_stream_p)
 {
-	if (atomic_load(&ask))
-		return;
-	for (size_t i = 0; i < sizeof(runtimes) / sizeof(runtimes[0]); i++) {
-		/* Only if it is there already; never closed, as GPU runtimes must not be. */
-		void *library = dlopen(runtimes[i].library, RTLD_LAZY | RTLD_NOLOAD);
-		void *symbol = library ? dlsym(library, runtimes[i].function) : NULL;
+	const struct runtime *runtime = runtime_get();
 
-		if (symbol) {
-			atomic_store(&ask, (pointer_attribute_fn)(uintptr_t)symbol);
-			return;
-		}
-	}
-}
-
-static int on_gpu(pointer_attribute_fn fn, const void *at)
-{
-	unsigned int type = 0;
-
-	return at && fn(&type, ATTRIBUTE_MEMORY_TYPE, (uintptr_t)at) == 0 &&
-	       type == MEMORY_TYPE_DEVICE;
-}
-
-ncclResult_t place_check(const char *function, const void *send, const void *recv, void *stream)
-{
-	pointer_attribute_fn fn = atomic_load_explicit(&ask, memory_order_relaxed);
-
-	if (stream)
+	*in_stream_p = false;
+	if (!runtime && stream)
 		return error_set(ncclInvalidUsage,
-			"%s: stream is %p, but this rcclxd has no GPU support: expected NULL, with "
-			"buffers in host memory",
+			"%s: stream is %p, but this process has loaded no GPU runtime: expected "
+			"NULL, with buffers in host memory",
 			function, stream);
-	if (fn && (on_gpu(fn, send) || on_gpu(fn, recv)))
-		return error_set(ncclInvalidUsage,
-			"%s: a buffer (%p, %p) is in GPU memory, but this rcclxd has no GPU "
-			"support: expected host memory",
-			function, send, recv);
+	if (runtime)
+		*in_stream_p = stream || runtime_has(runtime, send) || runtime_has(runtime, recv);
 	return ncclSuccess;
 }

@@ -1,26 +1,22 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Where the buffers of a call are, and in which order it has to happen: the one place that has to
- * learn about GPUs.
- */
+/* Where the buffers of a call are, and in which order it has to happen. */
 #ifndef NCCL_PLACE_H
 #define NCCL_PLACE_H
 
 #include "nccl.h"
 
+#include <stdbool.h>
+
 /**
- * place_check() - can a call with these buffers and this stream be served?
+ * place_find() - has a call with these buffers to be made in the order of its stream?
  * @function: for the text
  * @send, @recv: NULL is allowed
  *
- * Host memory without a stream can; a stream, or memory of a GPU, cannot yet. Whether memory is a
- * GPU's is asked of its runtime, where the process has loaded one.
+ * Host memory without a stream has not. NULL with memory of a GPU is the default stream.
  *
- * Return: ncclSuccess; ncclInvalidUsage, with a text
+ * Return: ncclSuccess; ncclInvalidUsage, with a text: a stream without a GPU runtime
  */
-ncclResult_t place_check(const char *function, const void *send, const void *recv, void *stream);
-
-/** place_look_for_runtimes() - find out whether the process has a GPU runtime; cheap, repeatable */
-void place_look_for_runtimes(void);
+ncclResult_t place_find(
+	const char *function, const void *send, const void *recv, void *stream, bool *in_stream_p);
 
 #endif

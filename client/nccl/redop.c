@@ -3,6 +3,7 @@
 
 #include "api.h"
 #include "comm.h"
+#include "runtime.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -72,6 +73,16 @@ static size_t element_size(ncclDataType_t dtype)
 	return sizes[dtype];
 }
 
+ncclResult_t redop_read(
+	const struct redop *redop, const char *function, void *stream, uint64_t *scalar_p)
+{
+	*scalar_p = redop->scalar;
+	if (!redop->on_device)
+		return ncclSuccess;
+	return runtime_read(
+		function, scalar_p, redop->on_device, element_size(redop->dtype), stream);
+}
+
 static ncclResult_t check(const ncclRedOp_t *op, const void *scalar, ncclDataType_t dtype,
 	ncclScalarResidence_t residence)
 {
@@ -83,15 +94,16 @@ static ncclResult_t check(const ncclRedOp_t *op, const void *scalar, ncclDataTyp
 	if ((unsigned int)dtype >= ncclNumTypes)
 		return error_set(ncclInvalidArgument, "%s: datatype is %d, expected 0 to %d",
 			function, (int)dtype, ncclNumTypes - 1);
-	if (residence == ncclScalarDevice)
+	if (residence == ncclScalarDevice && !runtime_get())
 		return error_set(ncclInvalidUsage,
-			"%s: the scalar is in GPU memory, but this rcclxd has no GPU support: "
-			"expected ncclScalarHostImmediate",
+			"%s: the scalar is in GPU memory, but this process has loaded no GPU "
+			"runtime: expected ncclScalarHostImmediate",
 			function);
-	if (residence != ncclScalarHostImmediate)
+	if (residence != ncclScalarHostImmediate && residence != ncclScalarDevice)
 		return error_set(ncclInvalidArgument,
-			"%s: residence is %d, expected ncclScalarHostImmediate (1)", function,
-			(int)residence);
+			"%s: residence is %d, expected ncclScalarDevice (0) or "
+			"ncclScalarHostImmediate (1)",
+			function, (int)residence);
 	return ncclSuccess;
 }
 
@@ -106,7 +118,10 @@ ncclResult_t ncclRedOpCreatePreMulSum(ncclRedOp_t *op, void *scalar, ncclDataTyp
 		return r;
 	r = check(op, scalar, datatype, residence);
 	if (r == ncclSuccess) {
-		memcpy(&redop.scalar, scalar, element_size(datatype));
+		if (residence == ncclScalarDevice)
+			redop.on_device = scalar;
+		else
+			memcpy(&redop.scalar, scalar, element_size(datatype));
 		(void)pthread_mutex_lock(&comm->redops.lock);
 		added = add_locked(&comm->redops, &redop, op);
 		(void)pthread_mutex_unlock(&comm->redops.lock);

@@ -84,7 +84,7 @@ static int rank_bad_calls(struct rank_ctx *ctx)
 	RANK_DO(nccl_comm(ctx, 0, &comm));
 	NCCL_IS(ctx, ncclInvalidUsage,
 		ncclAllReduce(&in, &out, 1, ncclFloat32, ncclSum, comm, (void *)&stream));
-	RANK_DO(nccl_says(ctx, "no GPU support"));
+	RANK_DO(nccl_says(ctx, "no GPU runtime"));
 	NCCL_IS(ctx, ncclInvalidArgument,
 		ncclAllReduce(&in, &out, 1, (ncclDataType_t)12, ncclSum, comm, NULL));
 	NCCL_IS(ctx, ncclInvalidArgument,
