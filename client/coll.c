@@ -3,14 +3,32 @@
 #include "rcclx.h"
 
 #include "call.h"
+#include "comm.h"
+#include "gpu.h"
+#include "group.h"
+#include "inline/fast.h"
 #include "../kernels/coll_types.h"
+
+/* Nothing is asked for but, perhaps, a time limit. */
+static bool is_plain(const struct rcclx_call_config *config)
+{
+	return !config ||
+	       (config->size == sizeof(*config) && config->executor <= RCCLX_EXECUTOR_INLINE &&
+		       config->precision <= RCCLX_PRECISION_EXACT && config->reserved == 0);
+}
 
 static rcclx_result run(
 	struct rcclx_comm *comm, struct args_coll args, const struct rcclx_call_config *config)
 {
 	struct call call;
-	rcclx_result r = call_prepare(comm, &args, config, &call);
+	rcclx_result r = RCCLX_OK;
 
+	/* Whatever is wrong is found, and said, below. */
+	if (comm && is_plain(config) && !group_is_open() && !gpu_is_there() &&
+		comm_usable(comm) == RCCLX_OK && comm->fabric.ctl->gpu == 0 &&
+		fast_run(comm, &args, config ? config->timeout_ns : 0, &r))
+		return r;
+	r = call_prepare(comm, &args, config, &call);
 	return r != RCCLX_OK ? r : call_run(&call);
 }
 

@@ -13,6 +13,17 @@
 
 struct op_lane;
 
+/* A small collective that was done: see inline/fast.h. */
+struct fast_kind {
+	struct rx_op_sig sig;
+	uint32_t send_bytes; /* of the buffers; 0: not looked at */
+	uint32_t recv_bytes;
+	uint32_t size; /* of an element */
+	bool known;
+	bool tiny;
+	bool may_be_same; /* send == recv is allowed */
+};
+
 struct rcclx_comm {
 	struct rcclx_client *client;
 	uint32_t rank;
@@ -32,6 +43,7 @@ struct rcclx_comm {
 	uint32_t seq;     /* ops that this rank has announced */
 	uint32_t step;    /* steps that this rank has announced */
 	uint64_t spin_ns; /* how long to spin before sleeping */
+	struct fast_kind fast[8];
 	/* Of ops in low precision. */
 	struct rx_precision_counts counts;
 	_Atomic uint32_t over_budget; /* of errors; set by the same op on all ranks */

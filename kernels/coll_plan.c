@@ -9,19 +9,21 @@ static const uint32_t class_max[RX_TUNING_CLASSES] = {2, 4, 8, 16, RX_MAX_RANKS}
 
 /*
  * One-shot makes every rank read everybody's data, two-shot needs one barrier more: the fewer
- * ranks, the longer one-shot pays. Registered memory needs no copy in, so it changes over sooner.
+ * ranks, the longer one-shot pays. Registered memory needs no copy in, so it changes over sooner;
+ * but not where ranks share cores and each barrier takes them turns.
  * Measured with 2 ranks on 2 cores, and with 4 and 8 that share them (doc/performance.md).
  */
-#define THRESHOLDS(flat)                                                                           \
+#define THRESHOLDS(flat, shared, direct)                                                           \
 	{                                                                                          \
-		.flat_max = (flat), .flat_max_shared = 4096, .chunk = RX_CHUNK_BYTES,              \
-		.single_min = 16384, .direct_min = 2048, .stream_min = 16ull << 20,                \
+		.flat_max = (flat), .flat_max_shared = (shared), .chunk = RX_CHUNK_BYTES,          \
+		.single_min = 16384, .direct_min = (direct), .stream_min = 16ull << 20,            \
 		.low_precision_min = 16u << 20                                                     \
 	}
 #define ROW                                                                                        \
 	{                                                                                          \
-		THRESHOLDS(RX_FLAT_BYTES), THRESHOLDS(16384), THRESHOLDS(8192), THRESHOLDS(4096),  \
-			THRESHOLDS(4096)                                                           \
+		THRESHOLDS(RX_FLAT_BYTES, 16384, 4096), THRESHOLDS(16384, 16384, 2048),            \
+			THRESHOLDS(8192, 16384, 2048), THRESHOLDS(4096, 4096, 2048),               \
+			THRESHOLDS(4096, 4096, 2048)                                               \
 	}
 
 const struct rx_tuning *rx_tuning_default(void)
@@ -98,7 +100,9 @@ enum rx_early rx_plan_early(
 		return RX_EARLY_COPY;
 	if (bytes > flat_limit(query, thresholds))
 		return RX_EARLY_WAIT;
-	return bytes < thresholds->direct_min ? RX_EARLY_COPY : RX_EARLY_COPY_IF_PRIVATE;
+	if (query->cores_shared || bytes < thresholds->direct_min)
+		return RX_EARLY_COPY;
+	return RX_EARLY_COPY_IF_PRIVATE;
 }
 
 static bool single_serves(const struct rx_plan_query *query)

@@ -31,6 +31,8 @@ librx_kernels_la_SOURCES = \
 	kernels/host/host_lowprec.c \
 	kernels/host/host_lowprec.h \
 	kernels/host/reduce.c \
+	kernels/host/reduce_small.c \
+	kernels/host/reduce_small.h \
 	kernels/host/reduce.h \
 	kernels/precision.c \
 	kernels/precision.h \

@@ -6,6 +6,7 @@
  */
 #include "inline.h"
 
+#include "fast.h"
 #include "link.h"
 #include "run.h"
 #include "shape.h"
@@ -221,8 +222,12 @@ rcclx_result inline_run(struct rcclx_comm *comm, const struct inline_call *call)
 	run.plan = rx_plan_make(&query, thresholds);
 	announce(&run, early, rx_plan_may_be_single(&query, thresholds));
 	r = agree(&run, early);
-	if (r != RCCLX_OK || run.max_count == 0)
+	if (r != RCCLX_OK)
 		return r;
+	if (early == RX_EARLY_COPY)
+		fast_remember(comm, &call->sig, run.plan.algorithm == RX_ALG_TINY);
+	if (run.max_count == 0)
+		return RCCLX_OK;
 	if (comm->fabric.ctl->precision.link_rate != 0)
 		link_begin(comm);
 	if (lowprec_agreed(&run))

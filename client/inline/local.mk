@@ -4,6 +4,8 @@
 inline_sources = \
 	client/inline/counts.c \
 	client/inline/direct.c \
+	client/inline/fast.c \
+	client/inline/fast.h \
 	client/inline/inline.c \
 	client/inline/inline.h \
 	client/inline/link.c \

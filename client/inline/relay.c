@@ -14,6 +14,7 @@
  */
 #include "link.h"
 #include "shape.h"
+#include "../../kernels/host/reduce_small.h"
 
 #define RELAY_DEPTH 4u
 
@@ -81,7 +82,8 @@ static void slice_fold(
 	args.n_dst = 1;
 	args.count = to.count;
 	args.stream = run->plan.stream;
-	rx_reduce(&args);
+	if (to.count * run->size > RX_SMALL_BYTES || !rx_reduce_small(&args))
+		rx_reduce(&args);
 }
 
 static void slice_take(

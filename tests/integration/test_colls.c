@@ -97,6 +97,123 @@ static void test_many(void **state)
 	run(64, (struct sweep){25, 1 * N_COLLS, true});
 }
 
+/* ---- the same small call again ---- */
+
+/*
+ * From the second time on much is not looked at any more, whatever the values, the memory and the
+ * alignment are. @which: one of the kinds, of which more are in use than are remembered.
+ */
+static struct coll_case again(uint32_t i, uint32_t which, uint32_t n_ranks)
+{
+	static const uint8_t kinds[] = {RX_ALL_REDUCE, RX_ALL_GATHER, RX_REDUCE_SCATTER,
+		RX_ALL_TO_ALL, RX_BROADCAST, RX_REDUCE, RX_GATHER, RX_SCATTER};
+	static const uint64_t counts[] = {0, 1, 2, 3, 5, 11, 24, 31, 64, 200, 511};
+	uint32_t kind = which * 2654435761u;
+	uint32_t state = i * 7919u + which;
+	struct coll_case c = {
+		.coll = kinds[which % RX_ARRAY_SIZE(kinds)],
+		.dtype = draw(&kind, RX_DTYPE_N),
+		.op = draw(&kind, RX_REDOP_N),
+		.count = counts[draw(&kind, RX_ARRAY_SIZE(counts))],
+		.root = draw(&kind, n_ranks),
+		.mode = COLL_INLINE,
+		.memory = draw(&state, COLL_MEMORY_N),
+		.in_place = draw(&state, 2),
+		.misalign = draw(&state, 9),
+		.seed = i,
+	};
+
+	if (!rx_coll_reduces(c.coll))
+		c.op = 0;
+	return c;
+}
+
+#define KINDS 80u
+#define TIMES 12u
+
+static int rank_again(struct rank_ctx *ctx)
+{
+	struct coll_rank c;
+
+	RANK_DO(coll_open(&c, ctx, (ctx->n_ranks * 512ull + 64) * 8 + 4096));
+	/* Each some times in a row, then all in turn. */
+	for (uint32_t i = 0; i < 2 * KINDS * TIMES; i++) {
+		uint32_t which = i < KINDS * TIMES ? i / TIMES : i % KINDS;
+		struct coll_case what = again(i, which, ctx->n_ranks);
+
+		RANK_DO(coll_run(&c, &what));
+	}
+	return coll_close(&c);
+}
+
+static void test_again(void **state)
+{
+	static const uint32_t sizes[] = {1, 2, 3, 8};
+	struct node *node = node_start(NULL);
+
+	(void)state;
+	for (size_t i = 0; i < RX_ARRAY_SIZE(sizes); i++)
+		world_run(node, sizes[i], rank_again, NULL);
+	node_stop(node);
+}
+
+/* Ranks that have done both kinds before disagree about which comes next, and go on. */
+static int rank_again_mismatch(struct rank_ctx *ctx)
+{
+	struct rcclx_call_config soon = RCCLX_CALL_CONFIG_INIT;
+	struct rcclx_client *client = NULL;
+	struct rcclx_comm *comm = NULL;
+	int32_t in[3] = {1, 2, 3};
+	int32_t out[3] = {0};
+
+	RANK_DO(rank_connect(ctx, &client));
+	RANK_DO(rank_comm(ctx, client, 0, &comm));
+	for (uint32_t i = 0; i < 20; i++) {
+		uint64_t mine = i % 5 == 4 && ctx->rank == 1 ? 3 : 2;
+
+		for (uint64_t count = 2; count <= 3; count++)
+			RANK_OK(ctx, rcclx_all_reduce(
+					     comm, in, out, count, RCCLX_INT32, RCCLX_SUM, NULL));
+		RANK_CHECK(ctx, out[2] == (int32_t)(3 * ctx->n_ranks), "out[2] is %d", out[2]);
+		memset(out, 0, sizeof(out));
+		if (i % 5 != 4)
+			continue;
+		RANK_RESULT(ctx,
+			rcclx_all_reduce(comm, in, out, mine, RCCLX_INT32, RCCLX_SUM, NULL),
+			RCCLX_ERR_MISMATCH);
+		RANK_TEXT(ctx, "all_reduce of 2 int32");
+		RANK_TEXT(ctx, "all_reduce of 3 int32");
+		RANK_CHECK(ctx, out[0] == 0, "something was moved");
+	}
+	/* Bad buffers are seen as ever, and the others wait for a good call. */
+	RANK_RESULT(ctx, rcclx_all_reduce(comm, in, in + 1, 2, RCCLX_INT32, RCCLX_SUM, NULL),
+		RCCLX_ERR_INVALID);
+	RANK_RESULT(ctx, rcclx_all_reduce(comm, NULL, out, 2, RCCLX_INT32, RCCLX_SUM, NULL),
+		RCCLX_ERR_INVALID);
+	RANK_OK(ctx, rcclx_all_reduce(comm, in, in, 2, RCCLX_INT32, RCCLX_SUM, NULL));
+	/* And so are time limits. */
+	soon.timeout_ns = 100000000;
+	if (ctx->rank == 0) {
+		RANK_RESULT(ctx, rcclx_all_reduce(comm, in, out, 2, RCCLX_INT32, RCCLX_SUM, &soon),
+			RCCLX_ERR_TIMEOUT);
+		RANK_TEXT(ctx, "did not come within the time given");
+		RANK_RESULT(ctx, rcclx_all_reduce(comm, in, out, 2, RCCLX_INT32, RCCLX_SUM, NULL),
+			RCCLX_ERR_TIMEOUT);
+		RANK_TEXT(ctx, "unusable since");
+	}
+	RANK_DO(rank_sync(ctx));
+	return rank_leave(ctx, comm, client);
+}
+
+static void test_again_mismatch(void **state)
+{
+	struct node *node = node_start(NULL);
+
+	(void)state;
+	world_run(node, 3, rank_again_mismatch, NULL);
+	node_stop(node);
+}
+
 /* ---- sends and receives ---- */
 
 #define P2P_COUNT 5000u
@@ -501,6 +618,8 @@ int main(void)
 		HARNESS_TEST(test_one_and_two),
 		HARNESS_TEST(test_three_to_seven),
 		HARNESS_TEST(test_many),
+		HARNESS_TEST(test_again),
+		HARNESS_TEST(test_again_mismatch),
 		HARNESS_TEST(test_exchange),
 		HARNESS_TEST(test_ring),
 		HARNESS_TEST(test_p2p_mismatch),

@@ -13,7 +13,7 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-#include "../../kernels/host/reduce.h"
+#include "../../kernels/host/reduce_small.h"
 #include "../oracle/oracle.h"
 
 #if defined(__SSE2__)
@@ -131,6 +131,19 @@ fail:
 	fail();
 }
 
+/* Instead of an instruction set: by rx_reduce_small(), where it does it. */
+#define SMALL RX_ISA_N
+
+static uint32_t n_small; /* folds that it has done */
+
+static void reduce_small(const struct rx_reduce_args *args)
+{
+	if (rx_reduce_small(args))
+		n_small++;
+	else
+		rx_reduce(args);
+}
+
 static void run_once(
 	const struct problem *p, const struct shape *shape, uint64_t count, enum rx_isa isa)
 {
@@ -156,7 +169,10 @@ static void run_once(
 		if (!is_source(p, shape, d))
 			memset((uint8_t *)dst[d] - GUARD / 2, FILLER, count * p->size + GUARD);
 	}
-	rx_reduce_with(isa, &args);
+	if (isa == SMALL)
+		reduce_small(&args);
+	else
+		rx_reduce_with(isa, &args);
 	for (uint32_t d = 0; d < shape->n_dst; d++) {
 		check_output(p, shape, d, count, isa);
 		if (is_source(p, shape, d))
@@ -172,6 +188,9 @@ static void run_counts(const struct problem *p, const struct shape *shape)
 		for (size_t c = 0; c < RX_ARRAY_SIZE(counts); c++)
 			run_once(p, shape, counts[c], (enum rx_isa)isa);
 	}
+	for (size_t c = 0; c < RX_ARRAY_SIZE(counts); c++)
+		if (counts[c] * p->size <= RX_SMALL_BYTES)
+			run_once(p, shape, counts[c], SMALL);
 }
 
 static void run_shapes(const struct problem *p)
@@ -360,7 +379,9 @@ static void test_float_environment(void **state)
 			for (uint32_t s = 0; s < p.n_src; s++)
 				place_source(&p, 0, s);
 			_mm_setcsr(odd);
+			n_small = 0;
 			run_counts(&p, &shape);
+			assert_int_equal(n_small, 0);
 			assert_int_equal(_mm_getcsr() & ~0x3fu, odd);
 			_mm_setcsr(before);
 		}
@@ -379,6 +400,27 @@ static void test_instruction_sets(void **state)
 	assert_string_equal(rx_isa_name(RX_ISA_SCALAR), "scalar");
 	assert_string_equal(rx_isa_name(RX_ISA_AVX512), "avx512");
 	assert_string_equal(rx_isa_name(RX_ISA_N), "?");
+}
+
+/* What it is there for, it does. */
+static void test_small(void **state)
+{
+	static const uint32_t dtypes[] = {
+		RX_INT32, RX_UINT32, RX_INT64, RX_UINT64, RX_FLOAT32, RX_FLOAT64};
+	const struct shape shape = {.n_dst = 1};
+	struct problem p;
+
+	(void)state;
+	for (size_t t = 0; t < RX_ARRAY_SIZE(dtypes); t++) {
+		set_problem(&p, dtypes[t], RX_SUM, 3, 7, ORACLE_WILD);
+		for (uint32_t s = 0; s < p.n_src; s++)
+			place_source(&p, 0, s);
+		n_small = 0;
+		run_counts(&p, &shape);
+#if defined(__x86_64__)
+		assert_int_not_equal(n_small, 0);
+#endif
+	}
 }
 
 static void test_copy(void **state)
@@ -416,6 +458,7 @@ int main(void)
 		cmocka_unit_test(test_float_environment),
 #endif
 		cmocka_unit_test(test_instruction_sets),
+		cmocka_unit_test(test_small),
 		cmocka_unit_test(test_copy),
 	};
 
