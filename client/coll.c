@@ -14,7 +14,8 @@ static bool is_plain(const struct rcclx_call_config *config)
 {
 	return !config ||
 	       (config->size == sizeof(*config) && config->executor <= RCCLX_EXECUTOR_INLINE &&
-		       config->precision <= RCCLX_PRECISION_EXACT && config->reserved == 0);
+		       config->precision <= RCCLX_PRECISION_EXACT && config->flags == 0 &&
+		       !config->stream);
 }
 
 static rcclx_result run(
