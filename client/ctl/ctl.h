@@ -28,6 +28,7 @@ enum ctl_exit cmd_clients(const struct ctl_options *options);
 enum ctl_exit cmd_drain(const struct ctl_options *options);
 enum ctl_exit cmd_explain(const struct ctl_options *options);
 enum ctl_exit cmd_devices(const struct ctl_options *options);
+enum ctl_exit cmd_doctor(const struct ctl_options *options);
 enum ctl_exit cmd_topo(const struct ctl_options *options);
 enum ctl_exit cmd_tune(const struct ctl_options *options);
 enum ctl_exit cmd_run(const struct ctl_options *options);

@@ -21,6 +21,7 @@ static const struct command {
 	{"explain", cmd_explain, true, "what serves an operation, and why: explain --help"},
 	{"topo", cmd_topo, false, "the node: packages, NUMA nodes, caches, cores"},
 	{"devices", cmd_devices, false, "GPUs: state, memory, peers; or why none is used"},
+	{"doctor", cmd_doctor, false, "what GPUs need here, what is missing, and what to do"},
 	{"tune", cmd_tune, true, "measure the thresholds of this machine: tune --help"},
 	{"drain", cmd_drain, false, "take no new sessions, and end when the last one has gone"},
 	{"run", cmd_run, true, "a program that uses NCCL, over rcclxd: run --help"},

@@ -6,6 +6,8 @@ bin_PROGRAMS += client/ctl/rcclxctl
 ctl_parts = \
 	client/ctl/admin.c \
 	client/ctl/admin.h \
+	client/ctl/doctor.c \
+	client/ctl/doctor.h \
 	client/ctl/explain.c \
 	client/ctl/explain.h \
 	client/ctl/late.c \
@@ -29,6 +31,7 @@ client_ctl_rcclxctl_SOURCES = \
 	client/ctl/cmd_clients.c \
 	client/ctl/cmd_comms.c \
 	client/ctl/cmd_devices.c \
+	client/ctl/cmd_doctor.c \
 	client/ctl/cmd_drain.c \
 	client/ctl/cmd_explain.c \
 	client/ctl/cmd_run.c \
@@ -43,13 +46,16 @@ client_ctl_rcclxctl_SOURCES = \
 	client/ctl/ctl_main.c
 client_ctl_rcclxctl_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CFLAGS) \
 	-DSYSCONFDIR='"$(sysconfdir)"' -DRCCLX_BINDIR='"$(bindir)"' \
-	-DRCCLX_NCCLDIR='"$(nccldir)"' $(LIBELF_CFLAGS)
+	-DRCCLX_NCCLDIR='"$(nccldir)"' -DRCCLX_BACKENDDIR='"$(pkglibdir)"' $(LIBELF_CFLAGS)
 client_ctl_rcclxctl_LDADD = librx_proto.la librx_kernels.la librx_shm.la $(JANSSON_LIBS) \
 	$(LIBELF_LIBS) -lm
 
 if HAVE_CMOCKA
-check_PROGRAMS += tests/unit/test_ctl tests/unit/test_explain
-TESTS += tests/unit/test_ctl tests/unit/test_explain
+check_PROGRAMS += tests/unit/test_ctl tests/unit/test_doctor tests/unit/test_explain
+TESTS += tests/unit/test_ctl tests/unit/test_doctor tests/unit/test_explain
+tests_unit_test_doctor_SOURCES = tests/unit/test_doctor.c client/ctl/doctor.c client/ctl/doctor.h
+tests_unit_test_doctor_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_test_doctor_LDADD = $(CMOCKA_LIBS)
 tests_unit_test_ctl_SOURCES = tests/unit/test_ctl.c $(ctl_parts)
 tests_unit_test_ctl_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS) $(JANSSON_CFLAGS)
 tests_unit_test_ctl_LDADD = librx_proto.la librx_kernels.la librx_shm.la $(JANSSON_LIBS) \
