@@ -27,6 +27,7 @@
 
 #define TURN_ENTRIES    64u
 #define SESSION_ENTRIES 16u
+#define GATES_POLL_US   100u
 
 /* Doorbells without entries, in a row and within a window: no honest client gets there. */
 #define STORM_BELLS     1024u
@@ -204,6 +205,17 @@ static void serve(struct session *session, const struct rx_sqe *sqe)
 		op_post(member, sqe, send, recv, words, !good, &gate);
 }
 
+/* Calls in streams come one after the other, and each would wait for this thread to wake up. */
+static void stay_awake(const struct session *session)
+{
+	struct daemon *daemon = session->daemon;
+	uint64_t us = daemon->config.waiting.busy_poll_us;
+
+	us = session->gates ? rx_max_u64(us, GATES_POLL_US) : us;
+	if (us > 0)
+		daemon->busy_until_ns = rx_max_u64(daemon->busy_until_ns, rx_now_ns() + us * 1000);
+}
+
 /* At most @budget entries; their number, or -EPROTO. */
 static int take_some(struct session *session, uint32_t budget)
 {
@@ -224,10 +236,7 @@ static int take_some(struct session *session, uint32_t budget)
 	if (n_taken > 0) {
 		rx_ring_publish_head(&session->ring);
 		session->n_empty_bells = 0;
-		if (session->daemon->config.waiting.busy_poll_us > 0)
-			session->daemon->busy_until_ns =
-				rx_now_ns() +
-				session->daemon->config.waiting.busy_poll_us * 1000ull;
+		stay_awake(session);
 	}
 	return (int)n_taken;
 }
