@@ -6,7 +6,7 @@
  * Looking at a device costs a microsecond and waking up costs fifty, so the worker looks often at
  * first and then ever more rarely; with nothing to look at it sleeps. Graphs that were recorded can
  * be replayed at any time without a word to us: as long as there are any, it looks at their bells
- * at least once in BELL_NS.
+ * at least once in LATE_NS.
  *
  * Devices are opened when the first client brings memory of theirs: a context takes device memory,
  * which a daemon that serves hosts only should not.
@@ -32,14 +32,16 @@
 #include <time.h>
 
 #define BACKENDS_MAX 2u
-#define EAGER_NS     (200 * 1000)        /* since something happened: no sleep between looks */
-#define LOOK_NS      (20 * 1000)         /* then, at running jobs and at bells */
-#define PATIENT_NS   (20 * RX_NS_PER_MS) /* since something happened: more rarely */
-#define RARE_NS      (100 * 1000)        /* then */
-#define ASLEEP_NS    (1 * RX_NS_PER_SEC) /* since something happened: only bells are left */
-#define BELL_NS      (1 * RX_NS_PER_MS)  /* then */
-#define REAP_NS      (5 * RX_NS_PER_MS)  /* at what is in quarantine */
-#define GIVE_UP_NS   (1 * RX_NS_PER_SEC) /* after gpu_give_up() */
+#define EAGER_NS     (200 * 1000)         /* since something happened: no sleep between looks */
+#define LOOK_NS      (20 * 1000)          /* then, at running jobs and at bells */
+#define PATIENT_NS   (20 * RX_NS_PER_MS)  /* since something happened: more rarely */
+#define RARE_NS      (100 * 1000)         /* then */
+#define ASLEEP_NS    (1 * RX_NS_PER_SEC)  /* since something happened: only bells are left */
+#define BELL_NS      (1 * RX_NS_PER_MS)   /* then */
+#define FORGOTTEN_NS (10 * RX_NS_PER_SEC) /* since something happened */
+#define LATE_NS      (5 * RX_NS_PER_MS)   /* then */
+#define REAP_NS      (5 * RX_NS_PER_MS)   /* at what is in quarantine */
+#define GIVE_UP_NS   (1 * RX_NS_PER_SEC)  /* after gpu_give_up() */
 
 struct device {
 	struct rx_gpu_device_info info;
@@ -155,7 +157,9 @@ static uint64_t patience(const struct gpu *gpu)
 	if (runs || gpu_bells_any(gpu->bells)) {
 		if (calm_ns < PATIENT_NS)
 			return LOOK_NS;
-		return runs || calm_ns < ASLEEP_NS ? RARE_NS : BELL_NS;
+		if (runs || calm_ns < ASLEEP_NS)
+			return RARE_NS;
+		return calm_ns < FORGOTTEN_NS ? BELL_NS : LATE_NS;
 	}
 	return gpu->may_reap ? REAP_NS : RX_FOREVER;
 }
