@@ -335,7 +335,8 @@ struct rx_backend_v1 {
 	 * device_open() - context, code, scratch pool, peer access to all devices that have it
 	 *
 	 * Blocks: the first device of a process takes up to a second.
-	 * Return: RX_GPU_E_UNSUPPORTED when there is no code for this device.
+	 * Return: RX_GPU_E_UNSUPPORTED when there is no code for this device; with
+	 * RX_GPU_LOADED_ONLY launch() says so instead, and everything else works.
 	 */
 	int (*device_open)(struct rx_gpu *gpu, uint32_t device, struct rx_gpu_device **device_p,
 		struct rx_gpu_error *error);

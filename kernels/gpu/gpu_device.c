@@ -90,17 +90,31 @@ static bool try_capture(struct rx_gpu_device *device)
 	return recorded && atomic_load_explicit(word, memory_order_relaxed) == 0;
 }
 
-static int set_up(struct rx_gpu_device *device, struct rx_gpu_error *error)
+static int load_kernels(struct rx_gpu_device *device, struct rx_gpu_error *error)
 {
 	struct rx_gpu *gpu = device->gpu;
-	struct gpu_seen *seen = &gpu->devices[device->index];
-	uint32_t caps = atomic_load_explicit(&seen->caps, memory_order_relaxed);
-	int result = gpu_code_find(gpu, seen->info.arch, &device->code, error);
+	int result =
+		gpu_code_find(gpu, gpu->devices[device->index].info.arch, &device->code, error);
 
 	if (result == RX_GPU_OK)
 		result = gpu_check(&gpu->sym,
 			gpu->sym.module_load(&device->module, device->code.image),
 			"loading the kernels", error);
+	return result;
+}
+
+static int set_up(struct rx_gpu_device *device, struct rx_gpu_error *error)
+{
+	struct rx_gpu *gpu = device->gpu;
+	struct gpu_seen *seen = &gpu->devices[device->index];
+	uint32_t caps = atomic_load_explicit(&seen->caps, memory_order_relaxed);
+	int result = load_kernels(device, &device->no_code);
+
+	/* A client copies without them, on devices that there is no code for. */
+	if (result == RX_GPU_E_UNSUPPORTED && gpu->is_client)
+		result = RX_GPU_OK;
+	else if (result != RX_GPU_OK && error)
+		*error = device->no_code;
 	if (result == RX_GPU_OK)
 		result = gpu_stream_new(device, false, &device->proof, error);
 	if (result == RX_GPU_OK)

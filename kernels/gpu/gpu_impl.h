@@ -74,6 +74,7 @@ struct rx_gpu_device {
 	void *context; /* CUDA */
 	void *module;
 	struct gpu_code code;
+	struct rx_gpu_error no_code; /* why there is no module */
 	struct gpu_function *functions;
 	uint32_t n_functions;
 	struct rx_gpu_error lost; /* result RX_GPU_OK: it is not */

@@ -156,6 +156,9 @@ static int find_function(
 			return RX_GPU_OK;
 		}
 	}
+	if (!device->module)
+		return gpu_fail(error, RX_GPU_E_UNSUPPORTED, device->no_code.native, "%s",
+			device->no_code.text);
 	if (device->gpu->sym.module_function(&native, device->module, name) != GPU_SUCCESS)
 		return gpu_fail(error, RX_GPU_E_UNSUPPORTED, 0, "there is no kernel %s", name);
 	copy = strdup(name);

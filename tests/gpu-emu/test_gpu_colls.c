@@ -34,6 +34,7 @@ static const struct coll_case simple = {
 struct sweep {
 	uint32_t n_cases;
 	uint32_t devices[8]; /* by rank */
+	const char *faults;  /* of the ranks' own runtimes */
 };
 
 static uint32_t draw(uint32_t *state, uint32_t n)
@@ -71,6 +72,7 @@ static int rank_sweep(struct rank_ctx *ctx)
 	struct coll_rank c;
 
 	RANK_DO(open_on(&c, ctx, sweep->devices[ctx->rank]));
+	gpu_user()->set_faults(sweep->faults);
 	RANK_DO(coll_run(&c, &simple));
 	for (uint32_t i = 0; i < sweep->n_cases; i++) {
 		struct coll_case what = case_of(i, ctx->n_ranks);
@@ -98,36 +100,36 @@ static void sweep(uint32_t n_ranks, const char *always, const char *faults, stru
 static void test_one_device(void **state)
 {
 	(void)state;
-	sweep(1, NULL, NULL, (struct sweep){4 * N_COLLS, {3}});
-	sweep(4, NULL, NULL, (struct sweep){24 * N_COLLS, {0}});
+	sweep(1, NULL, NULL, (struct sweep){4 * N_COLLS, {3}, NULL});
+	sweep(4, NULL, NULL, (struct sweep){24 * N_COLLS, {0}, NULL});
 }
 
 static void test_a_device_each(void **state)
 {
 	(void)state;
-	sweep(2, NULL, NULL, (struct sweep){16 * N_COLLS, {0, 1}});
-	sweep(8, NULL, NULL, (struct sweep){8 * N_COLLS, {0, 1, 2, 3, 4, 5, 6, 7}});
+	sweep(2, NULL, NULL, (struct sweep){16 * N_COLLS, {0, 1}, NULL});
+	sweep(8, NULL, NULL, (struct sweep){8 * N_COLLS, {0, 1, 2, 3, 4, 5, 6, 7}, NULL});
 }
 
 static void test_shared_and_own(void **state)
 {
 	(void)state;
-	sweep(5, NULL, NULL, (struct sweep){12 * N_COLLS, {2, 0, 2, 1, 0}});
+	sweep(5, NULL, NULL, (struct sweep){12 * N_COLLS, {2, 0, 2, 1, 0}, NULL});
 }
 
 /* Devices that take turns in whatever order, and words written by kernels. */
 static void test_other_devices(void **state)
 {
 	(void)state;
-	sweep(4, NULL, "jitter", (struct sweep){4 * N_COLLS, {0, 1, 2, 1}});
-	sweep(3, "no-words", NULL, (struct sweep){4 * N_COLLS, {0, 1, 1}});
+	sweep(4, NULL, "jitter", (struct sweep){4 * N_COLLS, {0, 1, 2, 1}, NULL});
+	sweep(3, "no-words", NULL, (struct sweep){4 * N_COLLS, {0, 1, 1}, NULL});
 }
 
 /* ---- what cannot be imported is copied ---- */
 
 static void sweep_copied(const char *faults, const char *part)
 {
-	struct sweep what = {4 * N_COLLS, {0, 1, 1}};
+	struct sweep what = {4 * N_COLLS, {0, 1, 1}, NULL};
 	struct node *node = gpu_node(NULL, faults);
 	unsigned long before = gpu_count(node, 1, "launches");
 
@@ -152,7 +154,7 @@ static void test_wrong_memory(void **state)
 /* What the memory was like before, which may be a replica. */
 static void test_previous_memory(void **state)
 {
-	struct sweep what = {4 * N_COLLS, {0, 1, 1}};
+	struct sweep what = {4 * N_COLLS, {0, 1, 1}, NULL};
 	struct node *node = gpu_node(NULL, "import-previous");
 
 	(void)state;
@@ -163,7 +165,7 @@ static void test_previous_memory(void **state)
 static void test_no_code(void **state)
 {
 	struct node *node = gpu_node_cold("no-code=1");
-	struct sweep what = {4 * N_COLLS, {0, 1, 1}};
+	struct sweep what = {4 * N_COLLS, {0, 1, 1}, NULL};
 
 	(void)state;
 	node_expect(node, "loading the kernels", 1, 1);
@@ -178,9 +180,12 @@ static void test_daemon_without_devices(void **state)
 {
 	struct node *node =
 		node_start(&(struct node_options){.config = "gpu = { backend = \"none\"; };\n"});
-	struct sweep what = {4 * N_COLLS, {0, 1, 0}};
+	struct sweep what = {4 * N_COLLS, {0, 1, 0}, NULL};
 
 	(void)state;
+	world_run(node, 3, rank_sweep, &what);
+	/* Not even code for them. */
+	what.faults = "no-code";
 	world_run(node, 3, rank_sweep, &what);
 	node_stop(node);
 }

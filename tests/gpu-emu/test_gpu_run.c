@@ -97,6 +97,40 @@ static void kernels_run(void **state)
 		assert_int_equal(user->free(memory[i]), 0);
 }
 
+/* What a client needs of a device that there is no code for; the daemon has no use for it. */
+static void clients_copy_without_code(void **state)
+{
+	struct rx_gpu_config mine = backend_config();
+	struct rx_gpu *client = NULL;
+	struct rx_gpu_device *other = NULL;
+	struct rx_dev_args args = {.abi = RX_DEV_ABI};
+	struct rx_gpu_launch launch = launch_of(&args);
+	struct rx_gpu_error error = {0};
+	uint64_t memory = user->alloc(1, 64);
+	uint64_t value = 77;
+	void *stream = NULL;
+
+	(void)state;
+	user->set_faults("no-code");
+	assert_int_equal(ops->device_open(gpu, 1, &other, &error), RX_GPU_E_UNSUPPORTED);
+	assert_non_null(strstr(error.text, "loading the kernels"));
+	mine.flags = RX_GPU_LOADED_ONLY;
+	assert_int_equal(ops->open(&mine, &client, &error), RX_GPU_OK);
+	assert_int_equal(ops->device_open(client, 1, &other, &error), RX_GPU_OK);
+	assert_int_equal(ops->stream_open(other, false, &stream, NULL), RX_GPU_OK);
+	assert_int_equal(ops->copy(other, stream, memory, (uintptr_t)&value, 8, NULL), RX_GPU_OK);
+	value = 0;
+	assert_int_equal(ops->copy(other, stream, (uintptr_t)&value, memory, 8, NULL), RX_GPU_OK);
+	assert_int_equal(value, 77);
+	error = (struct rx_gpu_error){0};
+	assert_int_equal(ops->launch(other, stream, &launch, &error), RX_GPU_E_UNSUPPORTED);
+	assert_non_null(strstr(error.text, "loading the kernels"));
+	ops->stream_close(other, stream);
+	assert_int_equal(ops->device_close(other), RX_GPU_OK);
+	ops->close(client);
+	assert_int_equal(user->free(memory), 0);
+}
+
 /* Host memory that nobody registered, and a device without access to another one's. */
 static void kernels_reach_what_their_device_does(void **state)
 {
@@ -246,6 +280,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(kernels_run, backend_set_up, backend_tear_down),
+		cmocka_unit_test_setup_teardown(
+			clients_copy_without_code, backend_set_up, backend_tear_down),
 		cmocka_unit_test_setup_teardown(
 			kernels_reach_what_their_device_does, backend_set_up, backend_tear_down),
 		cmocka_unit_test_setup_teardown(
