@@ -365,6 +365,85 @@ static void test_send_recv(void **state)
 	node_stop(node);
 }
 
+/* ---- groups ---- */
+
+#define GROUP_COUNT 500u
+
+static int check_words(struct rank_ctx *ctx, uint64_t at, uint32_t first, uint32_t step)
+{
+	uint32_t host[GROUP_COUNT];
+
+	gpu_user()->read(host, at, sizeof(host));
+	for (uint32_t k = 0; k < GROUP_COUNT; k++)
+		RANK_CHECK(ctx, host[k] == first + k * step, "element %u is %u, not %u", k, host[k],
+			first + k * step);
+	return 0;
+}
+
+/* In two communicators with the ranks in opposite order: a sum, a gathering, a ring. */
+static int group_round(struct rank_ctx *ctx, struct rcclx_comm *const *comms, uint64_t memory)
+{
+	uint32_t n = ctx->n_ranks;
+	uint32_t bytes = GROUP_COUNT * 4;
+	const void *own = (const void *)(uintptr_t)memory;
+	uint64_t sum = memory + bytes;
+	uint64_t ring = sum + bytes;
+	uint64_t all = ring + bytes;
+
+	RANK_OK(ctx, rcclx_group_start());
+	RANK_OK(ctx, rcclx_all_reduce(comms[0], own, (void *)(uintptr_t)sum, GROUP_COUNT,
+			     RCCLX_UINT32, RCCLX_SUM, NULL));
+	RANK_OK(ctx, rcclx_all_gather(comms[1], own, (void *)(uintptr_t)all, GROUP_COUNT,
+			     RCCLX_UINT32, NULL));
+	RANK_OK(ctx,
+		rcclx_send(comms[0], own, GROUP_COUNT, RCCLX_UINT32, (ctx->rank + 1) % n, NULL));
+	RANK_OK(ctx, rcclx_recv(comms[0], (void *)(uintptr_t)ring, GROUP_COUNT, RCCLX_UINT32,
+			     (ctx->rank + n - 1) % n, NULL));
+	RANK_OK(ctx, rcclx_group_end());
+	RANK_DO(check_words(ctx, sum, 1000 * (n * (n - 1) / 2), n));
+	RANK_DO(check_words(ctx, ring, 1000 * ((ctx->rank + n - 1) % n), 1));
+	for (uint32_t r = 0; r < n; r++)
+		RANK_DO(check_words(ctx, all + (uint64_t)r * bytes, 1000 * (n - 1 - r), 1));
+	return 0;
+}
+
+static int rank_groups(struct rank_ctx *ctx)
+{
+	const struct emu_user *user = gpu_user();
+	uint32_t host[GROUP_COUNT];
+	struct rcclx_client *client = NULL;
+	struct rcclx_comm *comms[2] = {NULL, NULL};
+	struct rcclx_unique_id id;
+	uint64_t memory = 0;
+
+	RANK_CHECK(ctx, user, "no runtime");
+	RANK_DO(rank_connect(ctx, &client));
+	RANK_DO(rank_comm(ctx, client, 0, &comms[0]));
+	RANK_DO(rank_id(ctx, client, 1, ctx->rank == 0, &id));
+	RANK_OK(ctx, rcclx_comm_create(client, &id, ctx->n_ranks, ctx->n_ranks - 1 - ctx->rank,
+			     NULL, &comms[1]));
+	memory = user->alloc(ctx->rank % 2, (3 + ctx->n_ranks) * sizeof(host));
+	for (uint32_t k = 0; k < GROUP_COUNT; k++)
+		host[k] = 1000 * ctx->rank + k;
+	user->write(memory, host, sizeof(host));
+	for (uint32_t round = 0; round < 10; round++)
+		RANK_DO(group_round(ctx, comms, memory));
+	RANK_OK(ctx, rcclx_comm_destroy(comms[1]));
+	RANK_CHECK(ctx, user->free(memory) == 0, "the memory cannot be freed");
+	return rank_leave(ctx, comms[0], client);
+}
+
+static void test_groups(void **state)
+{
+	struct node *node = gpu_node(NULL, NULL);
+	unsigned long before = gpu_count(node, 0, "launches");
+
+	(void)state;
+	world_run(node, 4, rank_groups, NULL);
+	assert_true(gpu_count(node, 0, "launches") >= before + 20);
+	node_stop(node);
+}
+
 /* ---- what is said ---- */
 
 static void test_devices(void **state)
@@ -405,6 +484,7 @@ int main(void)
 		HARNESS_TEST(test_wrong_zeros),
 		HARNESS_TEST(test_freed_and_made_again),
 		HARNESS_TEST(test_send_recv),
+		HARNESS_TEST(test_groups),
 	};
 	int failed = 0;
 

@@ -301,7 +301,7 @@ static const char *leftover(const struct node *node, char *text, size_t cap)
 		return text;
 	if (use.n_fds > start->n_fds || use.n_memfd_maps != start->n_memfd_maps)
 		return text;
-	if (!test_sanitized() && use.n_maps > start->n_maps + SPARE_MAPS)
+	if (!test_sanitized() && !node->any_maps && use.n_maps > start->n_maps + SPARE_MAPS)
 		return text;
 	return NULL;
 }
@@ -329,6 +329,7 @@ void node_use_is_fine(struct node *node)
 		use = settled_use(node->pid);
 	assert_int_equal(use.n_memfd_maps, node->at_start.n_memfd_maps);
 	node->at_start = use;
+	node->any_maps = true;
 }
 
 static void remove_files(const struct node *node)

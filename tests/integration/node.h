@@ -41,6 +41,7 @@ struct node {
 	pid_t pid;    /* 0: not running */
 	int lifeline; /* the daemon ends when this end closes */
 	struct proc_use at_start;
+	bool any_maps; /* only those of memory files count */
 	struct log_expect expects[NODE_EXPECTS];
 	unsigned int n_expects;
 };
@@ -65,7 +66,8 @@ void node_wait_log(const struct node *node, const char *a, const char *b, uint64
 void node_check_idle(struct node *node);
 
 /**
- * node_use_is_fine() - descriptors and maps may be as many as now, instead of as at the start
+ * node_use_is_fine() - descriptors may be as many as now, instead of as at the start, and only maps
+ * of memory files count, as the daemon has started threads
  *
  * Waits until all memory files are unmapped.
  */
