@@ -91,6 +91,8 @@ static void on_failed(struct gpu_job *job)
 	struct captured *captured = rx_container_of(job, struct captured, failed);
 	struct comm *comm = captured->comm;
 
+	if (captured->run->gone && comm_bury(comm))
+		return;
 	rx_err("comm=%" PRIu64 " name=\"%s\" a replay failed: %s", comm->id, comm->name,
 		captured->run->error);
 	comm_abort(comm, RX_ABORT_DEVICE, UINT32_MAX, UINT32_MAX, NULL);

@@ -308,6 +308,13 @@ static void on_timer(void *owner)
 		comm_abort(comm, RX_ABORT_PEER_LOST, comm->dead_rank, UINT32_MAX, NULL);
 }
 
+bool comm_bury(struct comm *comm)
+{
+	if (comm->state == COMM_READY && loop_timer_is_set(comm->timer))
+		comm_abort(comm, RX_ABORT_PEER_LOST, comm->dead_rank, UINT32_MAX, NULL);
+	return comm->state != COMM_READY;
+}
+
 static void send_ready(struct comm *comm, const int fds[2])
 {
 	for (uint32_t rank = 0; rank < comm->n_ranks; rank++) {

@@ -135,6 +135,13 @@ uint32_t member_handle(const struct member *member);
  */
 void member_gone(struct member *member, enum rx_member_status status);
 
+/**
+ * comm_bury() - abort it if a rank has died, instead of leaving the others a while to finish
+ *
+ * Return: true when it is aborted, for whatever reason.
+ */
+bool comm_bury(struct comm *comm);
+
 /** comm_abort() - READY to ABORTED: tell the members, fail what is queued; later calls do nothing
  * @sig: both sides of RX_ABORT_MISMATCH, else NULL
  */

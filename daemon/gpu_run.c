@@ -221,6 +221,7 @@ static void fail(struct gpu_run *run, uint32_t device, const struct rx_gpu_error
 {
 	if (run->result == 0) {
 		run->result = -EIO;
+		run->gone = error->result == RX_GPU_E_GONE;
 		(void)snprintf(
 			run->error, sizeof(run->error), "device %u: %.200s", device, error->text);
 	}

@@ -38,6 +38,7 @@ struct gpu_run {
 	_Atomic uint32_t *cancelled;
 	/* Result. */
 	int result; /* 0, -ECANCELED, -EIO */
+	bool gone;  /* -EIO: because memory was freed, or its owner has died */
 	char error[RX_DEVICE_TEXT_MAX];
 	/* The worker's. */
 	struct gpu *gpu;

@@ -356,7 +356,9 @@ static void on_gpu_over(struct gpu_run *run)
 	struct op *op = run->owner;
 
 	op->run_result = run->result;
-	if (run->result == -EIO)
+	if (run->gone && comm_bury(op->comm))
+		op->run_result = -ECANCELED;
+	if (op->run_result == -EIO)
 		rx_err("comm=%" PRIu64 " name=\"%s\" an operation failed: %s", op->comm->id,
 			op->comm->name, run->error);
 	/* It was only about the streams. */

@@ -349,7 +349,9 @@ static void on_gpu_over(struct gpu_run *run)
 	struct transfer *transfer = run->owner;
 
 	transfer->run_result = run->result;
-	if (run->result == -EIO)
+	if (run->gone && comm_bury(transfer->comm))
+		transfer->run_result = -ECANCELED;
+	if (transfer->run_result == -EIO)
 		rx_err("comm=%" PRIu64 " name=\"%s\" a transfer failed: %s", transfer->comm->id,
 			transfer->comm->name, run->error);
 	/* It was only about the streams. */
