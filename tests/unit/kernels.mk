@@ -12,6 +12,7 @@ kernels_unit_tests = \
 	tests/unit/test_reduce
 
 mxfp8_ref = tests/unit/mxfp8_ref.c tests/unit/mxfp8_ref.h
+mxfp8_golden = tests/unit/mxfp8_golden.c tests/unit/mxfp8_golden.h
 
 check_PROGRAMS += $(kernels_unit_tests)
 TESTS += $(kernels_unit_tests)
@@ -40,7 +41,7 @@ tests_unit_test_mxfp8_shapes_SOURCES = tests/unit/test_mxfp8_shapes.c $(mxfp8_re
 tests_unit_test_mxfp8_shapes_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_test_mxfp8_shapes_LDADD = librx_oracle.la librx_kernels.la $(CMOCKA_LIBS) -lm
 
-tests_unit_test_mxfp8_vectors_SOURCES = tests/unit/test_mxfp8_vectors.c
+tests_unit_test_mxfp8_vectors_SOURCES = tests/unit/test_mxfp8_vectors.c $(mxfp8_golden)
 tests_unit_test_mxfp8_vectors_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_test_mxfp8_vectors_LDADD = librx_kernels.la $(CMOCKA_LIBS)
 EXTRA_DIST += tests/unit/mxfp8_vectors.py tests/unit/mxfp8_vectors.txt
