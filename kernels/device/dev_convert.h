@@ -137,58 +137,89 @@ DEV_FN float dev_widen_e4m3(uint32_t code)
 	return (code & 0x7fu) == 0x7fu ? dev_float(DEV_F32_NAN) : v;
 }
 
-DEV_FN uint32_t dev_soft_e4m3(float v)
+/* Codes of values that are finite and at most 448, two of them with the first in the low byte. */
+#if !defined(DEV_HAS_FP8)
+DEV_FN uint32_t dev_fit_e4m3(float v)
 {
 	uint32_t bits = dev_bits(v);
-	uint32_t magnitude = bits & ~DEV_F32_SIGN;
 
-	if (magnitude > DEV_F32_INF)
-		return 0x7fu;
-	if (magnitude > 0x43e00000u) /* 448 */
-		magnitude = 0x43e00000u;
-	return (bits & DEV_F32_SIGN) >> 24 | dev_narrow_magnitude(magnitude, 3, 120u << 23);
+	return (bits & DEV_F32_SIGN) >> 24 |
+	       dev_narrow_magnitude(bits & ~DEV_F32_SIGN, 3, 120u << 23);
 }
 
-/* Two of them, the first in the low byte. */
-#if !defined(DEV_HAS_FP8)
-DEV_FN uint32_t dev_narrow2_e4m3(float a, float b)
+DEV_FN uint32_t dev_fit2_e4m3(float a, float b)
 {
-	return dev_soft_e4m3(a) | dev_soft_e4m3(b) << 8;
+	return dev_fit_e4m3(a) | dev_fit_e4m3(b) << 8;
 }
 #elif defined(DEV_CUDA)
-DEV_FN uint32_t dev_narrow2_e4m3(float a, float b)
+DEV_FN uint32_t dev_fit2_e4m3(float a, float b)
 {
 	uint16_t codes;
 
-	/* A NaN becomes 0x7f. */
+	/* What is larger becomes 448, and a NaN 0x7f. */
 	asm("cvt.rn.satfinite.e4m3x2.f32 %0, %1, %2;" : "=h"(codes) : "f"(b), "f"(a));
 	return codes;
 }
+#elif defined(DEV_FP8_IS_FNUZ)
+DEV_FN uint32_t dev_fit2_e4m3(float a, float b)
+{
+	/* There is no -0 there: the signs are put back. */
+	return ((uint32_t)__builtin_amdgcn_cvt_pk_fp8_f32(a * 0.5f, b * 0.5f, 0, false) & 0xffffu) |
+	       (dev_bits(a) & DEV_F32_SIGN) >> 24 | (dev_bits(b) & DEV_F32_SIGN) >> 16;
+}
 #else
-/* What is out of range becomes NaN there, so it must not be. */
+DEV_FN uint32_t dev_fit2_e4m3(float a, float b)
+{
+	return (uint32_t)__builtin_amdgcn_cvt_pk_fp8_f32(a, b, 0, false) & 0xffffu;
+}
+#endif
+
+/* Two of any value. */
+#if defined(DEV_CUDA) && defined(DEV_HAS_FP8)
+DEV_FN uint32_t dev_narrow2_e4m3(float a, float b)
+{
+	return dev_fit2_e4m3(a, b);
+}
+#else
 DEV_FN float dev_clamp_e4m3(float v)
 {
-	float magnitude = __builtin_fabsf(v);
+	uint32_t bits = dev_bits(v);
 
-	return magnitude > 448.0f ? __builtin_copysignf(448.0f, v) : v;
+	return (bits & ~DEV_F32_SIGN) > 0x43e00000u /* 448 */
+		       ? dev_float((bits & DEV_F32_SIGN) | 0x43e00000u)
+		       : v;
 }
 
 DEV_FN uint32_t dev_narrow2_e4m3(float a, float b)
 {
-#if defined(DEV_FP8_IS_FNUZ)
-	/* There is no -0 there: the signs are put back. */
-	uint32_t codes = (uint32_t)__builtin_amdgcn_cvt_pk_fp8_f32(
-				 dev_clamp_e4m3(a) * 0.5f, dev_clamp_e4m3(b) * 0.5f, 0, false) |
-			 (dev_bits(a) & DEV_F32_SIGN) >> 24 | (dev_bits(b) & DEV_F32_SIGN) >> 16;
-#else
-	uint32_t codes = (uint32_t)__builtin_amdgcn_cvt_pk_fp8_f32(
-		dev_clamp_e4m3(a), dev_clamp_e4m3(b), 0, false);
-#endif
+	uint32_t codes = dev_fit2_e4m3(dev_clamp_e4m3(a), dev_clamp_e4m3(b));
 
-	codes = a != a ? (codes & 0xff00u) | 0x7fu : codes & 0xffffu;
+	codes = a != a ? (codes & 0xff00u) | 0x7fu : codes;
 	return b != b ? (codes & 0xffu) | 0x7f00u : codes;
 }
 #endif
+
+/* What four codes, none of them NaN, stand for. */
+DEV_FN void dev_widen4_e4m3(uint32_t codes, float *v)
+{
+#if defined(DEV_CUDA) && defined(DEV_HAS_FP8)
+	uint32_t pairs[2];
+
+	asm("cvt.rn.f16x2.e4m3x2 %0, %1;" : "=r"(pairs[0]) : "h"((uint16_t)codes));
+	asm("cvt.rn.f16x2.e4m3x2 %0, %1;" : "=r"(pairs[1]) : "h"((uint16_t)(codes >> 16)));
+	DEV_UNROLL
+	for (uint32_t k = 0; k < 4; k++)
+		v[k] = dev_widen_f16(pairs[k / 2] >> k % 2 * 16 & 0xffffu);
+#else
+	/* As fp16, a code is worth 2^-8 of what it is as e4m3. */
+	DEV_UNROLL
+	for (uint32_t k = 0; k < 4; k++) {
+		uint32_t code = codes >> k * 8;
+
+		v[k] = dev_widen_f16((code & 0x80u) << 8 | (code & 0x7fu) << 7) * 256.0f;
+	}
+#endif
+}
 
 DEV_FN uint32_t dev_narrow2_e5m2(float a, float b)
 {

@@ -237,7 +237,12 @@ DEV_FN struct dev_lanes dev_lanes_of(dev_args a, uint32_t n)
  */
 DEV_FN uint64_t dev_region(const struct dev_run *run)
 {
-	return (2 * (uint64_t)dev_block() + ((run->number + 1) & 1)) * run->a->slot_bytes;
+	uint32_t turn = (run->number + 1) & 1;
+
+#ifdef RX_DEV_MUTATE_ONE_REGION
+	turn = 0;
+#endif
+	return (2 * (uint64_t)dev_block() + turn) * run->a->slot_bytes;
 }
 
 /* Rank that comes @i-th, so that neither launches nor blocks all begin with the same peer. */

@@ -8,6 +8,11 @@
  * memory's order (dev_drain), the block meets, one thread releases at system scope. The side that
  * waits: one thread acquires at system scope, the block meets, and all threads acquire
  * (dev_refresh), since a wavefront's loads may otherwise be served by what the cache held before.
+ *
+ * Groups. dev_group_max() is the largest of the values of @width threads, 4 or 8, whose numbers
+ * differ only below that, dev_group_any() whether one of them is true. dev_step_any() is the same
+ * for all threads that run in step: at least for the group. DEV_STEP threads call these together,
+ * whatever they have to do.
  */
 #ifndef RX_DEVICE_H
 #define RX_DEVICE_H
@@ -39,22 +44,30 @@ struct __attribute__((may_alias)) dev_vec8 {
 
 /* What the threads of a block share. */
 struct dev_shared {
-	uint32_t failed; /* RX_DEV_E_* | launch << 8; stays */
+	uint32_t failed;    /* RX_DEV_E_* | launch << 8; stays */
+	uint32_t counts[4]; /* struct rx_dev_mx_counts, of kernels that count */
 };
 
 #if defined(DEV_CUDA)
 /* ---- NVIDIA ---- */
 
-#define DEV_FN     static __device__ __forceinline__
-#define DEV_CONST  static __device__ const
-#define DEV_UNROLL _Pragma("unroll")
-#define DEV_KERNEL(name, type)                                                                     \
-	extern "C" __global__ void __launch_bounds__(RX_DEV_MAX_THREADS)                           \
+#define DEV_FN                 static __device__ __forceinline__
+#define DEV_CONST              static __device__ const
+#define DEV_UNROLL             _Pragma("unroll")
+#define DEV_ROLL               _Pragma("unroll 1")
+#define DEV_STEP               32u
+#define DEV_KERNEL(name, type) DEV_DENSE_KERNEL(name, type, 1)
+/* One of which @n blocks of all threads fit a multiprocessor. */
+#define DEV_DENSE_KERNEL(name, type, n)                                                            \
+	extern "C" __global__ void __launch_bounds__(RX_DEV_MAX_THREADS, n)                        \
 		name(const __grid_constant__ type args)
 #define DEV_ARGS(type) (&args)
 #define DEV_SHARED(name)                                                                           \
 	__shared__ struct dev_shared name##_store;                                                 \
 	struct dev_shared *const name = &name##_store
+#define DEV_SHARED_MORE(type, name)                                                                \
+	__shared__ type name##_store;                                                              \
+	type *const name = &name##_store
 
 typedef const struct rx_dev_args *dev_args;
 typedef const struct rx_dev_words *dev_words;
@@ -140,6 +153,38 @@ DEV_FN uint32_t dev_failed(const struct dev_shared *shared)
 	return *(const volatile uint32_t *)&shared->failed;
 }
 
+DEV_FN void dev_shared_add(uint32_t *p, uint32_t v)
+{
+	(void)atomicAdd(p, v);
+}
+
+DEV_FN uint32_t dev_uniform(uint32_t v)
+{
+	return v;
+}
+
+DEV_FN uint32_t dev_group_max(uint32_t v, uint32_t width)
+{
+	for (uint32_t distance = 1; distance < width; distance *= 2) {
+		uint32_t other = __shfl_xor_sync(0xffffffffu, v, (int)distance);
+
+		v = v > other ? v : other;
+	}
+	return v;
+}
+
+DEV_FN bool dev_group_any(bool v, uint32_t width)
+{
+	uint32_t first = threadIdx.x & 31 & ~(width - 1);
+
+	return __ballot_sync(0xffffffffu, v) >> first & ((1u << width) - 1);
+}
+
+DEV_FN bool dev_step_any(bool v)
+{
+	return __any_sync(0xffffffffu, v);
+}
+
 DEV_FN uint64_t dev_clock(void)
 {
 	uint64_t now;
@@ -211,17 +256,23 @@ DEV_FN uint32_t dev_lowest_bit(uint64_t mask)
 #define DEV_FN     static __attribute__((device, always_inline)) inline
 #define DEV_CONST  static __attribute__((device)) const
 #define DEV_UNROLL _Pragma("unroll")
+#define DEV_ROLL   _Pragma("unroll 1")
+#define DEV_STEP   8u
 #define DEV_KERNEL(name, type)                                                                     \
 	extern "C"                                                                                 \
 		__attribute__((global, amdgpu_flat_work_group_size(1, RX_DEV_MAX_THREADS))) void   \
 		name(type args)
+#define DEV_DENSE_KERNEL(name, type, n) DEV_KERNEL(name, type)
 /* Where the arguments are: a table of them is indexed without a copy in private memory. */
-#define DEV_CONSTANT   __attribute__((address_space(4)))
-#define DEV_GLOBAL     __attribute__((address_space(1)))
-#define DEV_ARGS(type) ((const DEV_CONSTANT type *)__builtin_amdgcn_kernarg_segment_ptr())
+#define DEV_CONSTANT                    __attribute__((address_space(4)))
+#define DEV_GLOBAL                      __attribute__((address_space(1)))
+#define DEV_ARGS(type)                  ((const DEV_CONSTANT type *)__builtin_amdgcn_kernarg_segment_ptr())
 #define DEV_SHARED(name)                                                                           \
 	__attribute__((shared)) struct dev_shared name##_store;                                    \
 	struct dev_shared *const name = &name##_store
+#define DEV_SHARED_MORE(type, name)                                                                \
+	__attribute__((shared)) type name##_store;                                                 \
+	type *const name = &name##_store
 
 typedef const DEV_CONSTANT struct rx_dev_args *dev_args;
 typedef const DEV_CONSTANT struct rx_dev_words *dev_words;
@@ -309,6 +360,40 @@ DEV_FN uint32_t dev_failed(const struct dev_shared *shared)
 	return __scoped_atomic_load_n(&shared->failed, __ATOMIC_RELAXED, __MEMORY_SCOPE_WRKGRP);
 }
 
+DEV_FN void dev_shared_add(uint32_t *p, uint32_t v)
+{
+	(void)__scoped_atomic_fetch_add(p, v, __ATOMIC_RELAXED, __MEMORY_SCOPE_WRKGRP);
+}
+
+DEV_FN uint32_t dev_uniform(uint32_t v)
+{
+	return __builtin_amdgcn_readfirstlane(v);
+}
+
+/* Neighbours, neighbours of those, and for eight the other four, in mirrored order. */
+DEV_FN uint32_t dev_group_max(uint32_t v, uint32_t width)
+{
+	uint32_t other = __builtin_amdgcn_mov_dpp(v, 0xb1, 0xf, 0xf, true);
+
+	v = v > other ? v : other;
+	other = __builtin_amdgcn_mov_dpp(v, 0x4e, 0xf, 0xf, true);
+	v = v > other ? v : other;
+	if (width == 4)
+		return v;
+	other = __builtin_amdgcn_mov_dpp(v, 0x141, 0xf, 0xf, true);
+	return v > other ? v : other;
+}
+
+DEV_FN bool dev_group_any(bool v, uint32_t width)
+{
+	return dev_group_max(v, width) != 0;
+}
+
+DEV_FN bool dev_step_any(bool v)
+{
+	return v;
+}
+
 DEV_FN uint64_t dev_clock(void)
 {
 	return __builtin_readsteadycounter();
@@ -377,17 +462,20 @@ DEV_FN uint32_t dev_lowest_bit(uint64_t mask)
 #else
 /* ---- CPU: the functions that are not here are those of the test shim ---- */
 
+#include <stddef.h>
 #include <string.h>
 
 #define DEV_FN    static inline RX_UNUSED
 #define DEV_CONST static const
 #define DEV_UNROLL
-#define DEV_KERNEL(name, type)                                                                     \
-	void name(type args);                                                                      \
-	void name(type args)
-#define DEV_ARGS(type)         (&args)
-#define DEV_AS_GLOBAL(type, p) ((type *)(p))
-#define DEV_SHARED(name)       struct dev_shared *const name = rx_cpu_shared()
+#define DEV_ROLL
+#define DEV_STEP                        8u
+#define DEV_KERNEL(name, type)          static RX_UNUSED void name(type args)
+#define DEV_DENSE_KERNEL(name, type, n) DEV_KERNEL(name, type)
+#define DEV_ARGS(type)                  (&args)
+#define DEV_AS_GLOBAL(type, p)          ((type *)(p))
+#define DEV_SHARED(name)                struct dev_shared *const name = rx_cpu_shared()
+#define DEV_SHARED_MORE(type, name)     type *const name = (type *)rx_cpu_shared_more(sizeof(type))
 
 typedef const struct rx_dev_args *dev_args;
 typedef const struct rx_dev_words *dev_words;
@@ -400,6 +488,8 @@ uint32_t rx_cpu_block(void);
 uint32_t rx_cpu_n_blocks(void);
 void rx_cpu_meet_block(void);
 struct dev_shared *rx_cpu_shared(void);
+void *rx_cpu_shared_more(size_t bytes); /* one piece per kernel */
+uint32_t rx_cpu_group_max(uint32_t v, uint32_t width);
 uint64_t rx_cpu_clock(void);
 void rx_cpu_pause(void);
 
@@ -471,6 +561,31 @@ DEV_FN uint32_t dev_failed(const struct dev_shared *shared)
 	return __atomic_load_n(&shared->failed, __ATOMIC_RELAXED);
 }
 
+DEV_FN void dev_shared_add(uint32_t *p, uint32_t v)
+{
+	(void)__atomic_fetch_add(p, v, __ATOMIC_RELAXED);
+}
+
+DEV_FN uint32_t dev_uniform(uint32_t v)
+{
+	return v;
+}
+
+DEV_FN uint32_t dev_group_max(uint32_t v, uint32_t width)
+{
+	return rx_cpu_group_max(v, width);
+}
+
+DEV_FN bool dev_group_any(bool v, uint32_t width)
+{
+	return dev_group_max(v, width) != 0;
+}
+
+DEV_FN bool dev_step_any(bool v)
+{
+	return v;
+}
+
 DEV_FN uint64_t dev_clock(void)
 {
 	return rx_cpu_clock();
@@ -539,4 +654,11 @@ DEV_FN uint32_t dev_lowest_bit(uint64_t mask)
 }
 
 #endif
+
+/* What is the same for all threads, in a register that they share where there are such. */
+DEV_FN uint64_t dev_uniform64(uint64_t v)
+{
+	return dev_uniform((uint32_t)v) | (uint64_t)dev_uniform((uint32_t)(v >> 32)) << 32;
+}
+
 #endif

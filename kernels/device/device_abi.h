@@ -15,6 +15,9 @@
  *   "rx_copy": all-gather(-v), all-to-all(-v), broadcast, gather, scatter, and RX_SEND, which is
  *   from send of rank root to recv of rank peer
  *
+ *   "rx_mx_" + type: allreduce, reduce-scatter(-v), all-gather(-v), all-to-all(-v) in low
+ *   precision
+ *
  *   "rx_words": stream order by words in memory
  *
  * All but the last take one struct rx_dev_args by value. The block size may be anything from 1 to
@@ -35,22 +38,30 @@
  * stream hangs. The rx_dev_sync of all launches of that communicator must then be zeroed, with
  * none of them running, before the next operation.
  *
- * The results have the bits of kernels/host (doc/algorithms.md).
+ * Low precision. What travels through slots is MXFP8 (kernels/codec), encoded by the one kernel
+ * that also sends, adds and decodes. Types f16 f32 bf16, operations RX_SUM and RX_AVG; the block
+ * size is a multiple of RX_DEV_MX_THREADS. RX_DEV_DIRECT encodes and decodes on the way, so that it
+ * saves nothing between devices; what it copies it always pushes. RX_DEV_TREE goes through slots
+ * whether it pushes or not, sums too.
+ *
+ * The results have the bits of kernels/host (doc/algorithms.md, doc/low-precision.md).
  */
 #ifndef RX_DEVICE_ABI_H
 #define RX_DEVICE_ABI_H
 
 #include "../coll_types.h"
 
-#define RX_DEV_ABI 1u
+#define RX_DEV_ABI 2u
 
 #define RX_DEV_MAX_RANKS    64u
 #define RX_DEV_MAX_LAUNCHES 64u
 #define RX_DEV_MAX_BLOCKS   256u /* with barriers, slots or done words */
 #define RX_DEV_MAX_THREADS  512u /* per block */
+#define RX_DEV_MX_THREADS   32u  /* threads that work together there; on the CPU 8 do */
 
 /* The suffix is one of i8 u8 i32 u32 i64 u64 f16 f32 f64 bf16 e4m3 e5m2. */
 #define RX_DEV_REDUCE_PREFIX "rx_reduce_"
+#define RX_DEV_MX_PREFIX     "rx_mx_"
 #define RX_DEV_COPY_NAME     "rx_copy"
 #define RX_DEV_WORDS_NAME    "rx_words"
 
@@ -84,6 +95,8 @@ enum rx_dev_algorithm {
 #define RX_DEV_ENTRY 2u
 /* End when all launches are done: then no peer uses the local ranks' buffers any more. */
 #define RX_DEV_EXIT 4u
+/* Low precision, allreduce: sums reach the ranks as bfloat16 instead of MXFP8. */
+#define RX_DEV_SUMS_BF16 8u
 
 /* rx_dev_status: low byte of *status; the next byte is the launch that was waited for, if any */
 #define RX_DEV_OK        0u
@@ -112,6 +125,17 @@ struct rx_dev_block {
 	uint64_t count;
 	uint64_t send_at; /* in @from's send */
 	uint64_t recv_at; /* in @to's recv */
+};
+
+/*
+ * Low precision: what one block of a launch has encoded, in blocks of MXFP8. What the ranks of an
+ * operation encode is counted once, by whichever launch; as struct rx_mx_stats.
+ */
+struct rx_dev_mx_counts {
+	uint64_t n_blocks;
+	uint64_t n_saturated;
+	uint64_t n_flushed;
+	uint64_t n_special;
 };
 
 /* By value to every kernel but rx_words. Pointers are device addresses; unused ones are NULL. */
@@ -157,6 +181,9 @@ struct rx_dev_args {
 	uint64_t scalar[RX_DEV_MAX_RANKS]; /* RX_PREMUL_SUM: bits in the low bytes */
 	uint64_t *done[RX_DEV_MAX_RANKS];  /* gets done_value, for local ranks, when the launch is
 					      done; usually in host memory */
+	/* Low precision: [block of the grid], written whole, when the block is done, whatever
+	   became of it; usually in host memory. NULL: nobody looks. */
+	struct rx_dev_mx_counts *counts;
 };
 
 /* A slot region has room for at least this much of every rank. */
@@ -180,9 +207,14 @@ struct rx_dev_words {
 };
 
 #ifdef __cplusplus
-static_assert(sizeof(struct rx_dev_args) <= 4096, "the parameters of a kernel");
+#define RX_DEV_ASSERT static_assert
 #else
-_Static_assert(sizeof(struct rx_dev_args) <= 4096, "the parameters of a kernel");
+#define RX_DEV_ASSERT _Static_assert
 #endif
+RX_DEV_ASSERT(sizeof(struct rx_dev_args) <= 4096, "the parameters of a kernel");
+RX_DEV_ASSERT(__builtin_offsetof(struct rx_dev_args, slot) ==
+		      __builtin_offsetof(struct rx_dev_args, send) +
+			      2 * RX_DEV_MAX_RANKS * sizeof(void *),
+	"send, recv and slot are numbered through");
 
 #endif

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* All kernels, as one code object. */
 #include "copy.hip"
+#include "mx.hip"
 #include "reduce.hip"

@@ -8,9 +8,12 @@ device_sources = \
 	kernels/device/dev_copy.h \
 	kernels/device/dev_core.h \
 	kernels/device/dev_fold.h \
+	kernels/device/dev_mx.h \
+	kernels/device/dev_mx_type.h \
 	kernels/device/dev_reduce.h \
 	kernels/device/device.h \
 	kernels/device/kernels.hip \
+	kernels/device/mx.hip \
 	kernels/device/reduce.hip
 EXTRA_DIST += $(device_sources)
 

@@ -4,6 +4,7 @@
 
 #include <pthread.h>
 #include <sched.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
@@ -20,15 +21,25 @@ struct cpu_block {
 	uint32_t index;
 	pthread_barrier_t barrier;
 	struct dev_shared shared;
+	uint64_t more[64];
 };
 
 struct cpu_thread {
 	struct cpu_block *block;
 	uint32_t index;
+	uint32_t n_told;
+	_Atomic uint32_t told; /* how often this thread has said something to its group */
+	uint32_t said[2];      /* the last two times */
 	pthread_t id;
 };
 
-static _Thread_local const struct cpu_thread *self;
+static _Thread_local struct cpu_thread *self;
+
+static void give_up(const char *what)
+{
+	fprintf(stderr, "gpu_cpu: %s\n", what);
+	abort();
+}
 
 uint32_t rx_cpu_thread(void)
 {
@@ -61,6 +72,13 @@ struct dev_shared *rx_cpu_shared(void)
 	return &self->block->shared;
 }
 
+void *rx_cpu_shared_more(size_t bytes)
+{
+	if (bytes > sizeof(self->block->more))
+		give_up("no room for what threads share");
+	return self->block->more;
+}
+
 uint64_t rx_cpu_clock(void)
 {
 	struct timespec now = {0};
@@ -81,17 +99,30 @@ void rx_cpu_pause(void)
 		(void)nanosleep(&nap, NULL);
 }
 
+/* Who has said this has read all that was said before: two places do. */
+uint32_t rx_cpu_group_max(uint32_t v, uint32_t width)
+{
+	struct cpu_thread *group = self - self->index % width;
+	uint32_t turn = ++self->n_told;
+	uint32_t max = 0;
+
+	self->said[turn % 2] = v;
+	atomic_store_explicit(&self->told, turn, memory_order_release);
+	for (uint32_t i = 0; i < width; i++) {
+		while ((int32_t)(atomic_load_explicit(&group[i].told, memory_order_acquire) -
+				 turn) < 0)
+			rx_cpu_pause();
+		if (group[i].said[turn % 2] > max)
+			max = group[i].said[turn % 2];
+	}
+	return max;
+}
+
 static void *run_thread(void *arg)
 {
 	self = arg;
 	self->block->grid->kernel(self->block->grid->args);
 	return NULL;
-}
-
-static void give_up(const char *what)
-{
-	fprintf(stderr, "gpu_cpu: %s\n", what);
-	abort();
 }
 
 void gpu_cpu_run(gpu_cpu_fn kernel, const void *args, uint32_t n_blocks, uint32_t n_threads)

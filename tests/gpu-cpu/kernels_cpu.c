@@ -13,6 +13,9 @@
 #define ALL_KERNELS(DO)                                                                            \
 	DO(rx_copy, struct rx_dev_args)                                                            \
 	DO(rx_words, struct rx_dev_words)                                                          \
+	DO(rx_mx_f16, struct rx_dev_args)                                                          \
+	DO(rx_mx_f32, struct rx_dev_args)                                                          \
+	DO(rx_mx_bf16, struct rx_dev_args)                                                         \
 	DO(rx_reduce_i8, struct rx_dev_args)                                                       \
 	DO(rx_reduce_u8, struct rx_dev_args)                                                       \
 	DO(rx_reduce_i32, struct rx_dev_args)                                                      \

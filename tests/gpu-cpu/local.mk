@@ -21,9 +21,17 @@ tests_gpu_cpu_test_gpu_kernels_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
 tests_gpu_cpu_test_gpu_kernels_LDADD = \
 	librx_gpu_cpu.la librx_oracle.la librx_kernels.la $(CMOCKA_LIBS) -lm
 
+check_PROGRAMS += tests/gpu-cpu/test_gpu_mx
+TESTS += tests/gpu-cpu/test_gpu_mx
+
+tests_gpu_cpu_test_gpu_mx_SOURCES = tests/gpu-cpu/test_gpu_mx.c $(mxfp8_golden)
+tests_gpu_cpu_test_gpu_mx_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+tests_gpu_cpu_test_gpu_mx_LDADD = \
+	librx_gpu_cpu.la librx_oracle.la librx_kernels.la $(CMOCKA_LIBS) -lm
+
 dist_check_SCRIPTS += tests/gpu-cpu/mutations.sh
 TESTS += tests/gpu-cpu/mutations.sh
-EXTRA_DIST += tests/gpu-cpu/mutant.c
+EXTRA_DIST += tests/gpu-cpu/mutant.c tests/gpu/mx.c tests/gpu/mx.sh
 
 # The same on a device, where there is one.
 check_PROGRAMS += tests/gpu/test_gpu_real

@@ -29,3 +29,5 @@ check() {
 check whole clean
 check no-exit-barrier race -DRX_DEV_MUTATE_NO_EXIT
 check relaxed-signal race -DRX_DEV_MUTATE_RELAXED
+check one-region race -DRX_DEV_MUTATE_ONE_REGION
+check no-sums-barrier race -DRX_DEV_MUTATE_NO_SUMS_BARRIER
