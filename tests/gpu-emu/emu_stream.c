@@ -412,16 +412,17 @@ int emu_mem_set(uint64_t address, unsigned char value, size_t bytes, void *strea
 /* ---- copies ---- */
 
 /* Of host memory that is not registered nothing is left to do when the call returns. */
-static int put_copy(void *stream, const struct emu_work *work)
+static int put_copy(void *native, const struct emu_work *work)
 {
-	int native = emu_put(stream, work);
+	struct emu_stream *stream = emu_stream_of(native);
 	bool recorded = false;
+	int result = emu_put(stream, work);
 
-	if (native != GPU_SUCCESS || (!emu_is_pageable(work->to) && !emu_is_pageable(work->from)))
-		return native;
-	pthread_mutex_lock(&emu_stream_of(stream)->lock);
-	recorded = emu_stream_of(stream)->capture;
-	pthread_mutex_unlock(&emu_stream_of(stream)->lock);
+	if (result != GPU_SUCCESS || (!emu_is_pageable(work->to) && !emu_is_pageable(work->from)))
+		return result;
+	pthread_mutex_lock(&stream->lock);
+	recorded = stream->capture;
+	pthread_mutex_unlock(&stream->lock);
 	return recorded ? GPU_SUCCESS : emu_stream_sync(stream);
 }
 
