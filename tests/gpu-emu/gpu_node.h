@@ -7,6 +7,9 @@
 #include "../integration/coll_case.h"
 #include "../integration/harness.h"
 
+/** gpu_fits_sanitizer() - false, and says why: not in this build */
+bool gpu_fits_sanitizer(const char *family);
+
 /** gpu_setup() - @family: "hip", "cuda"; before anything else. False: tests cannot run here */
 bool gpu_setup(const char *family);
 

@@ -85,11 +85,11 @@ tests_gpu_emu_test_gpu_nccl_hip_SOURCES = $(gpu_nccl)
 tests_gpu_emu_test_gpu_nccl_hip_CPPFLAGS = $(gpu_emu_hip_flags)
 tests_gpu_emu_test_gpu_nccl_hip_LDADD = $(nccl_libs)
 
-tests_gpu_emu_test_gpu_stream_cuda_SOURCES = tests/gpu-emu/test_gpu_stream.c
+tests_gpu_emu_test_gpu_stream_cuda_SOURCES = tests/gpu-emu/test_gpu_stream.c $(gpu_node)
 tests_gpu_emu_test_gpu_stream_cuda_CPPFLAGS = $(gpu_emu_cuda_flags)
 tests_gpu_emu_test_gpu_stream_cuda_LDADD = $(integration_libs)
 
-tests_gpu_emu_test_gpu_stream_hip_SOURCES = tests/gpu-emu/test_gpu_stream.c
+tests_gpu_emu_test_gpu_stream_hip_SOURCES = tests/gpu-emu/test_gpu_stream.c $(gpu_node)
 tests_gpu_emu_test_gpu_stream_hip_CPPFLAGS = $(gpu_emu_hip_flags)
 tests_gpu_emu_test_gpu_stream_hip_LDADD = $(integration_libs)
 endif

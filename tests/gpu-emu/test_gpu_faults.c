@@ -133,9 +133,14 @@ static int rank_stuck(struct rank_ctx *ctx)
 
 static void test_stuck_kernel(void **state)
 {
-	struct node *node = gpu_node(NULL, "stuck");
+	struct node *node = NULL;
 
 	(void)state;
+#ifdef __SANITIZE_ADDRESS__
+	/* What a kernel that never ends may still use is left behind, which is a leak here. */
+	skip();
+#endif
+	node = gpu_node(NULL, "stuck");
 	node_expect(node, "operations did not end in time", 1, 1);
 	world_run(node, 2, rank_stuck, NULL);
 	assert_int_equal(kill(node->pid, SIGTERM), 0);

@@ -4,7 +4,7 @@
  * of the runtimes. The streams are slow in the right places, so that whoever does not wait for them
  * sees what was there before.
  */
-#include "emu_user.h"
+#include "gpu_node.h"
 
 #include "../integration/coll_case.h"
 #include "../integration/harness.h"
@@ -681,7 +681,7 @@ int main(void)
 	char libs[400];
 	char library[560] = "";
 
-	if (!builddir)
+	if (!builddir || !gpu_fits_sanitizer(family))
 		return 77;
 	(void)snprintf(libs, sizeof(libs), "%s/.libs", builddir);
 	(void)snprintf(runtime_path, sizeof(runtime_path), "%s/gpu_emu_%s.so", libs, family);
