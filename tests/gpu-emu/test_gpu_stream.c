@@ -353,6 +353,8 @@ static int rank_rounds(struct rank_ctx *ctx)
 		must(user->graph_launch(graphs[round % 2], stream), "replaying");
 	must(user->stream_sync(stream), "waiting for the stream");
 	RANK_DO(check_sum(ctx, sink(&b), sum_of(ctx->n_ranks, 39), ctx->n_ranks));
+	for (uint32_t i = 0; i < 2; i++)
+		user->graph_free(graphs[i]);
 	RANK_DO(rank_sync(ctx));
 	RANK_OK(ctx, rcclx_comm_status(b.comm));
 	RANK_DO(rank_sync(ctx));
@@ -434,6 +436,7 @@ static int rank_ring(struct rank_ctx *ctx)
 		if (round > 3)
 			RANK_DO(check_sum(ctx, sink(&b), (float)(100 * round + before), 1));
 	}
+	user->graph_free(graph);
 	RANK_DO(rank_sync(ctx));
 	RANK_OK(ctx, rcclx_comm_status(b.comm));
 	RANK_DO(rank_sync(ctx));
@@ -596,6 +599,8 @@ static int rank_disagrees(struct rank_ctx *ctx)
 	RANK_DO(rank_sync(ctx));
 	RANK_RESULT(ctx, rcclx_comm_status(b.comm), RCCLX_ERR_MISMATCH);
 	RANK_TEXT(ctx, "all_reduce of 101 float32, sum");
+	if (in_graph_too)
+		user->graph_free(graph);
 	RANK_RESULT(ctx, sum_in_place(&b), RCCLX_ERR_MISMATCH);
 	RANK_DO(rank_sync(ctx));
 	return rank_leave(ctx, b.comm, b.client);
