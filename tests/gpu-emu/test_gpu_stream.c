@@ -478,56 +478,62 @@ static void *recorded(struct bench *b)
 
 enum how { DESTROYED, ABORTED, PEER_DIES, DAEMON_DIES, DISCONNECTED };
 
-/* One that its peers never come to, and replays afterwards. */
-static int rank_released(struct rank_ctx *ctx)
+/* Rank 1 comes to nothing more. */
+static int stay_away(struct rank_ctx *ctx, struct bench *b, enum how how)
 {
-	enum how how = *(enum how *)ctx->arg;
-	struct bench b = {0};
-	void *graph = NULL;
+	flag_set(ctx->shared, 0, 1);
+	RANK_CHECK(ctx, how == PEER_DIES || flag_wait(ctx->shared, 1, 1, 20000),
+		"rank 0 did not end");
+	while (how == PEER_DIES)
+		test_sleep_ms(1000);
+	return how == DAEMON_DIES ? 0 : rank_leave(ctx, b->comm, b->client);
+}
 
-	RANK_DO(open_bench(&b, ctx, ctx->rank));
-	fill(data(&b), 1);
-	RANK_OK(ctx, sum_in_place(&b));
-	graph = recorded(&b);
-	must(user->graph_launch(graph, stream), "replaying");
-	must(user->stream_sync(stream), "waiting for the stream");
-	RANK_DO(rank_sync(ctx));
-	if (ctx->rank == 1) {
-		/* Comes to nothing more. */
-		flag_set(ctx->shared, 0, 1);
-		RANK_CHECK(ctx, how == PEER_DIES || flag_wait(ctx->shared, 1, 1, 20000),
-			"rank 0 did not end");
-		while (how == PEER_DIES)
-			test_sleep_ms(1000);
-		return how == DESTROYED || how == DISCONNECTED || how == ABORTED
-			       ? rank_leave(ctx, b.comm, b.client)
-			       : 0;
-	}
+/* Calls that its peer never comes to, and replays afterwards. */
+static int be_released(struct rank_ctx *ctx, struct bench *b, void *graph, enum how how)
+{
 	if (how == ABORTED || how == PEER_DIES || how == DAEMON_DIES) {
-		RANK_OK(ctx, sum_in_place(&b));
+		RANK_OK(ctx, sum_in_place(b));
 		must(user->graph_launch(graph, stream), "replaying");
 		must(user->graph_launch(graph, stream), "replaying");
 	}
 	flag_set(ctx->shared, 2, 1);
 	if (how == ABORTED)
-		RANK_OK(ctx, rcclx_comm_abort(b.comm));
+		RANK_OK(ctx, rcclx_comm_abort(b->comm));
 	if (how == DESTROYED || how == DISCONNECTED)
-		RANK_OK(ctx, rcclx_comm_destroy(b.comm));
+		RANK_OK(ctx, rcclx_comm_destroy(b->comm));
 	if (how == DISCONNECTED)
-		RANK_OK(ctx, rcclx_disconnect(b.client));
+		RANK_OK(ctx, rcclx_disconnect(b->client));
 	RANK_DO(await_stream(ctx, 3000));
 	if (how == PEER_DIES)
-		RANK_RESULT(ctx, rcclx_comm_status(b.comm), RCCLX_ERR_PEER_LOST);
+		RANK_RESULT(ctx, rcclx_comm_status(b->comm), RCCLX_ERR_PEER_LOST);
 	if (how == DAEMON_DIES)
-		RANK_RESULT(ctx, rcclx_comm_status(b.comm), RCCLX_ERR_DAEMON_LOST);
+		RANK_RESULT(ctx, rcclx_comm_status(b->comm), RCCLX_ERR_DAEMON_LOST);
 	/* The graph is still there. */
 	for (uint32_t i = 0; i < 20; i++)
 		must(user->graph_launch(graph, stream), "replaying");
 	RANK_DO(await_stream(ctx, 3000));
 	flag_set(ctx->shared, 1, 1);
 	if (how == DESTROYED)
-		return rank_leave(ctx, NULL, b.client);
-	return how == DISCONNECTED ? 0 : rank_leave(ctx, b.comm, b.client);
+		return rank_leave(ctx, NULL, b->client);
+	return how == DISCONNECTED ? 0 : rank_leave(ctx, b->comm, b->client);
+}
+
+static int rank_released(struct rank_ctx *ctx)
+{
+	enum how how = *(enum how *)ctx->arg;
+	struct bench b = {0};
+
+	RANK_DO(open_bench(&b, ctx, ctx->rank));
+	fill(data(&b), 1);
+	RANK_OK(ctx, sum_in_place(&b));
+	void *graph = recorded(&b);
+	must(user->graph_launch(graph, stream), "replaying");
+	must(user->stream_sync(stream), "waiting for the stream");
+	RANK_DO(rank_sync(ctx));
+	RANK_DO(ctx->rank == 1 ? stay_away(ctx, &b, how) : be_released(ctx, &b, graph, how));
+	user->graph_free(graph);
+	return 0;
 }
 
 static void released(enum how how)
