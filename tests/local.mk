@@ -7,6 +7,11 @@ AM_TESTS_ENVIRONMENT = \
 	RCCLX_SRCDIR='$(abs_srcdir)'; export RCCLX_SRCDIR; \
 	CC='$(CC)'; export CC;
 
+# A test that hangs is ended, and fails.
+LOG_COMPILER = $(srcdir)/tests/limit.sh
+TEST_EXTENSIONS = .sh
+SH_LOG_COMPILER = $(srcdir)/tests/limit.sh
+
 include tests/lint/local.mk
 include tests/perf/local.mk
 include tests/fuzz/local.mk
@@ -26,7 +31,7 @@ include tests/gpu-emu/local.mk
 endif
 include tests/integration/systemd.mk
 
-EXTRA_DIST += tests/summary.sh
+EXTRA_DIST += tests/limit.sh tests/summary.sh
 
 check-local: check-TESTS
 	@$(srcdir)/tests/summary.sh $(TEST_LOGS)

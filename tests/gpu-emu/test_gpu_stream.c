@@ -482,8 +482,8 @@ enum how { DESTROYED, ABORTED, PEER_DIES, DAEMON_DIES, DISCONNECTED };
 static int stay_away(struct rank_ctx *ctx, struct bench *b, enum how how)
 {
 	flag_set(ctx->shared, 0, 1);
-	RANK_CHECK(ctx, how == PEER_DIES || flag_wait(ctx->shared, 1, 1, 20000),
-		"rank 0 did not end");
+	RANK_CHECK(
+		ctx, how == PEER_DIES || flag_wait(ctx->shared, 1, 1, 20000), "rank 0 did not end");
 	while (how == PEER_DIES)
 		test_sleep_ms(1000);
 	return how == DAEMON_DIES ? 0 : rank_leave(ctx, b->comm, b->client);
