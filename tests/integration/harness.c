@@ -79,9 +79,9 @@ int harness_setup(void **state)
 
 int harness_teardown(void **state)
 {
-	(void)alarm(0);
 	world_end_leftovers();
 	node_end_leftovers();
+	(void)alarm(0);
 	(void)state;
 	return 0;
 }
