@@ -366,8 +366,14 @@ struct rx_cqe client_reap(struct client *client)
 
 void client_no_completion(struct client *client, uint32_t ms)
 {
+	uint64_t deadline_ns = rx_deadline_ns(PATIENCE_NS);
 	struct rx_cqe cqe;
 
+	/* What the daemon has not taken yet says nothing. */
+	while (atomic_load(&client->ring.d->sq_head) != client->ring.sq_pos) {
+		assert_true(rx_now_ns() < deadline_ns);
+		sleep_ms(1);
+	}
 	sleep_ms(ms);
 	assert_false(rx_ring_reap(&client->ring, &cqe));
 }

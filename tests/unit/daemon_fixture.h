@@ -111,7 +111,7 @@ void memory_alloc(struct client *client, uint64_t bytes, struct memory *memory);
 void client_submit(struct client *client, const struct rx_sqe *sqe);
 /** client_reap() - next completion, within 10 s */
 struct rx_cqe client_reap(struct client *client);
-/** client_no_completion() - nothing comes for @ms */
+/** client_no_completion() - nothing comes for @ms after the daemon has taken all entries */
 void client_no_completion(struct client *client, uint32_t ms);
 
 /** all_reduce_entry() - sum of @count floats from @send to @recv, at offset 0 */

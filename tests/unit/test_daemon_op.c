@@ -631,12 +631,12 @@ static void test_deadline(void **state)
 		struct rx_msg msg = join_msg(id, 2, i);
 
 		/* The lowest rank's holds. */
-		msg.comm_join.op_timeout_ns = i == 0 ? 200 * RX_NS_PER_MS : 1;
+		msg.comm_join.op_timeout_ns = i == 0 ? 800 * RX_NS_PER_MS : 1;
 		(void)client_send(world->clients[i], &msg, NULL, 0);
 	}
 	for (uint32_t i = 0; i < 2; i++)
 		rank_ready(&ranks[i], world->clients[i], i, 2);
-	assert_int_equal(ranks[1].fabric.ctl->op_timeout_ns, 200 * RX_NS_PER_MS);
+	assert_int_equal(ranks[1].fabric.ctl->op_timeout_ns, 800 * RX_NS_PER_MS);
 	client_submit(
 		world->clients[0], &(struct rx_sqe){.member = ranks[0].member, .coll = RX_BARRIER});
 	client_no_completion(world->clients[0], 100);

@@ -586,7 +586,7 @@ static void test_deadline(void **state)
 	for (uint32_t i = 0; i < 2; i++) {
 		struct rx_msg msg = join_msg(id, 2, i);
 
-		msg.comm_join.op_timeout_ns = 200 * RX_NS_PER_MS;
+		msg.comm_join.op_timeout_ns = 800 * RX_NS_PER_MS;
 		(void)client_send(world->clients[i], &msg, NULL, 0);
 	}
 	for (uint32_t i = 0; i < 2; i++)
