@@ -15,9 +15,10 @@ device_sources = \
 	kernels/device/kernels.hip \
 	kernels/device/mx.hip \
 	kernels/device/reduce.hip
-EXTRA_DIST += $(device_sources)
+EXTRA_DIST += $(device_sources) kernels/device/inline_abi.h
 
-device_inputs = $(device_sources) kernels/device/device_abi.h kernels/coll_types.h
+device_inputs = $(device_sources) kernels/device/device_abi.h kernels/device/inline_abi.h \
+	kernels/coll_types.h
 hip_objects = $(hip_archs:%=kernels/device/%.co)
 cuda_objects = $(patsubst %,kernels/device/%.code,$(cuda_archs) $(cuda_ptx))
 CLEANFILES += $(hip_objects) $(cuda_objects) kernels/device/flags \
