@@ -6,11 +6,12 @@ noinst_LTLIBRARIES += librx_kernels.la librx_fold_scalar.la
 librx_kernels_la_SOURCES = \
 	kernels/backend_load.c \
 	kernels/backend_load.h \
+	kernels/codec/mx_isa.h \
+	kernels/codec/mx_portable.c \
 	kernels/codec/mxfp8.c \
 	kernels/codec/mxfp8.h \
 	kernels/codec/mxfp8_def.h \
-	kernels/codec/mxfp8_isa.h \
-	kernels/codec/mxfp8_portable.c \
+	kernels/codec/mxint8_def.h \
 	kernels/coll_counts.c \
 	kernels/coll_counts.h \
 	kernels/coll_extent.c \
@@ -65,15 +66,15 @@ librx_fold_avx512_la_CPPFLAGS = $(AM_CPPFLAGS) -DRX_FOLD_TABLE=rx_fold_avx512 -D
 librx_fold_avx512_la_CFLAGS = $(AM_CFLAGS) $(RX_FOLD_CFLAGS) \
 	-mavx512f -mavx512bw -mavx512vl -mavx512dq -mf16c
 
-noinst_LTLIBRARIES += librx_mxfp8_avx2.la
-librx_kernels_la_LIBADD += librx_mxfp8_avx2.la
+noinst_LTLIBRARIES += librx_mx_avx2.la
+librx_kernels_la_LIBADD += librx_mx_avx2.la
 
-librx_mxfp8_avx2_la_SOURCES = \
-	kernels/codec/mxfp8_avx2.c \
-	kernels/codec/mxfp8_isa.h \
+librx_mx_avx2_la_SOURCES = \
+	kernels/codec/mx_avx2.c \
+	kernels/codec/mx_isa.h \
 	kernels/host/vec.h
-librx_mxfp8_avx2_la_CPPFLAGS = $(AM_CPPFLAGS) -DRX_FOLD_AVX2
-librx_mxfp8_avx2_la_CFLAGS = $(librx_fold_avx2_la_CFLAGS)
+librx_mx_avx2_la_CPPFLAGS = $(AM_CPPFLAGS) -DRX_FOLD_AVX2
+librx_mx_avx2_la_CFLAGS = $(librx_fold_avx2_la_CFLAGS)
 endif
 
 if HAVE_AARCH64

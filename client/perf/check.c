@@ -120,7 +120,7 @@ void perf_fold_deinit(struct perf_fold *fold)
  */
 static void quantise(uint32_t dtype, const void *src, uint64_t count, void *out)
 {
-	const struct rx_mx_table *mx = rx_mx_table_of(RX_ISA_SCALAR);
+	const struct rx_mx_table *mx = rx_mx_table_of(RX_MX_FP8, RX_ISA_SCALAR);
 	uint8_t elems[MX_SCALES * RX_MX_BLOCK];
 	uint8_t scales[MX_SCALES];
 
@@ -130,7 +130,7 @@ static void quantise(uint32_t dtype, const void *src, uint64_t count, void *out)
 
 static void fold_in_low_precision(struct perf_fold *fold, uint64_t first, uint64_t count, void *out)
 {
-	const struct rx_mx_table *mx = rx_mx_table_of(RX_ISA_SCALAR);
+	const struct rx_mx_table *mx = rx_mx_table_of(RX_MX_FP8, RX_ISA_SCALAR);
 	uint32_t dtype = fold->data.dtype;
 	uint32_t n_ranks = fold->layout->n_ranks;
 	uint8_t elems[PERF_FOLD_BLOCK];

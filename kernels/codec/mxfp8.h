@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Low-precision codec: vectors of fp32, bf16 or fp16 to a quarter or half of their size and back,
- * in the fastest instruction set of the CPU, with the same bits in each. What the bits are is in
- * mxfp8_def.h; why, and how good they are, in doc/low-precision.md.
+ * in the fastest instruction set of the CPU, with the same bits in each. There are two formats,
+ * MXFP8, which the functions that are not of a table stand for, and MXINT8. What the bits are is in
+ * mxfp8_def.h and mxint8_def.h; why, and how good they are, in doc/low-precision.md.
  *
  * @count elements become @count element bytes and one scale byte for each RX_MX_BLOCK elements or
  * part of that. The two may lie anywhere. A message may be coded in pieces that begin at multiples
@@ -21,6 +22,8 @@
 
 #include "../host/reduce.h"
 #include "mxfp8_def.h"
+
+enum rx_mx_format { RX_MX_FP8, RX_MX_INT8, RX_MX_FORMAT_N };
 
 /** rx_mx_scales() - scale bytes of @count elements */
 uint64_t rx_mx_scales(uint64_t count);
@@ -75,6 +78,20 @@ void rx_mx_decode_add(
 void rx_mx_finish(
 	void *dst, uint32_t dtype, const float *acc, uint64_t count, uint32_t op, uint32_t n_ranks);
 
+/* What differs between formats: functions as those above. Messages are equally long in both. */
+struct rx_mx_codec {
+	const char *name; /* "fp8", "int8" */
+	void (*encode)(uint8_t *elems, uint8_t *scales, const void *src, uint32_t dtype,
+		uint64_t count, struct rx_mx_stats *stats);
+	void (*decode)(void *dst, uint32_t dtype, const uint8_t *elems, const uint8_t *scales,
+		uint64_t count, bool stream);
+	void (*decode_add)(float *acc, const uint8_t *elems, const uint8_t *scales, uint64_t count,
+		bool first);
+};
+
+/** rx_mx_codec_of() - of a format, in the fastest instruction set */
+const struct rx_mx_codec *rx_mx_codec_of(enum rx_mx_format format);
+
 /* The same functions in one instruction set, for tests and benchmarks. They need the default
  * floating point environment, and do not fence what they stream.
  */
@@ -91,6 +108,6 @@ struct rx_mx_table {
 
 /** rx_mx_table_of() - NULL if this CPU or this build lacks @isa or there is nothing special for it
  */
-const struct rx_mx_table *rx_mx_table_of(enum rx_isa isa);
+const struct rx_mx_table *rx_mx_table_of(enum rx_mx_format format, enum rx_isa isa);
 
 #endif

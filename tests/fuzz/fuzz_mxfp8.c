@@ -3,9 +3,11 @@
  * The low-precision decoder: any bytes give what the definition says, no byte beside the buffers is
  * touched, and only an escape block or the NaN code gives what is not finite.
  *
- * Input: dtype, two alignments, then scales and elements for as many blocks as there are bytes for.
+ * Input: dtype and format, two alignments, then scales and elements for as many blocks as there are
+ * bytes for.
  */
 #include "../../kernels/codec/mxfp8.h"
+#include "../../kernels/codec/mxint8_def.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -25,19 +27,22 @@ static void check_guard(const uint8_t *at)
 }
 
 /* Bits of an element as fp32, which says whether it is finite. */
-static void check_value(uint32_t bits, uint8_t elem, uint8_t scale)
+static void check_value(enum rx_mx_format format, uint32_t bits, uint8_t elem, uint8_t scale)
 {
-	bool may_be_special = scale >= RX_MX_ESCAPE || (elem & 0x7f) == RX_MX_E4M3_NAN;
+	bool may_be_special =
+		scale >= RX_MX_ESCAPE || (format == RX_MX_FP8 && (elem & 0x7f) == RX_MX_E4M3_NAN);
 
 	if ((bits & RX_MX_MAGNITUDE) >= RX_MX_INF && !may_be_special)
 		abort();
-	if (bits != rx_mx_decode_one(elem, scale))
+	if (bits != (format == RX_MX_FP8 ? rx_mx_decode_one(elem, scale)
+					 : rx_mxint8_decode_one(elem, scale)))
 		abort();
 }
 
-static void decode(const uint8_t *elems, const uint8_t *scales, uint64_t count, uint32_t dtype,
-	uint32_t alignment)
+static void decode(enum rx_mx_format format, const uint8_t *elems, const uint8_t *scales,
+	uint64_t count, uint32_t dtype, uint32_t alignment)
 {
+	const struct rx_mx_codec *codec = rx_mx_codec_of(format);
 	uint64_t bytes = count * rx_dtype_size(dtype);
 	uint8_t *room = malloc(bytes + ALIGNMENTS + 2 * GUARD);
 	float *acc = calloc(count + 1, sizeof(*acc));
@@ -46,17 +51,17 @@ static void decode(const uint8_t *elems, const uint8_t *scales, uint64_t count, 
 	if (!room || !acc)
 		abort();
 	memset(room, FILLER, bytes + ALIGNMENTS + 2 * GUARD);
-	rx_mx_decode(dst, dtype, elems, scales, count, false);
+	codec->decode(dst, dtype, elems, scales, count, false);
 	check_guard(dst - GUARD);
 	check_guard(dst + bytes);
 	for (uint64_t i = 0; dtype == RX_FLOAT32 && i < count; i++) {
 		uint32_t bits = 0;
 
 		memcpy(&bits, dst + i * sizeof(bits), sizeof(bits));
-		check_value(bits, elems[i], scales[i / RX_MX_BLOCK]);
+		check_value(format, bits, elems[i], scales[i / RX_MX_BLOCK]);
 	}
-	rx_mx_decode_add(acc, elems, scales, count, true);
-	rx_mx_decode_add(acc, elems, scales, count, false);
+	codec->decode_add(acc, elems, scales, count, true);
+	codec->decode_add(acc, elems, scales, count, false);
 	rx_mx_finish(dst, dtype, acc, count, RX_AVG, 2);
 	check_guard(dst - GUARD);
 	check_guard(dst + bytes);
@@ -82,8 +87,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		abort();
 	memcpy(scales, data + 3, rx_mx_scales(count));
 	memcpy(elems + data[1] % ALIGNMENTS, data + 3 + rx_mx_scales(count), count);
-	decode(elems + data[1] % ALIGNMENTS, scales, count, dtypes[data[0] % 3],
-		data[2] % ALIGNMENTS);
+	decode(data[0] / 3 % RX_MX_FORMAT_N, elems + data[1] % ALIGNMENTS, scales, count,
+		dtypes[data[0] % 3], data[2] % ALIGNMENTS);
 	free(scales);
 	free(elems);
 	return 0;

@@ -7,7 +7,7 @@ flags=(-std=gnu17 -D_GNU_SOURCE -I. -O2 -ffp-contract=off -Wall -Wextra -Wshadow
 object=$(mktemp)
 trap 'rm -f "$object"' EXIT
 
-for source in kernels/*.c kernels/host/*.c kernels/codec/mxfp8.c kernels/codec/mxfp8_portable.c; do
+for source in kernels/*.c kernels/host/*.c kernels/codec/mxfp8.c kernels/codec/mx_portable.c; do
 	own=()
 	[ "$source" != kernels/host/fold_isa.c ] || own=(-DRX_FOLD_TABLE=rx_fold_neon -DRX_FOLD_NEON)
 	aarch64-linux-gnu-gcc "${flags[@]}" "${own[@]}" -c "$source" -o "$object" || { echo "$source"; exit 1; }

@@ -4,7 +4,7 @@
  * or decoded to), beside a memcpy of that many bytes, and as a share of the memcpy. Medians of
  * rounds in which everything takes its turn.
  *
- * bench_mxfp8 [--bytes N] [--rounds N] [--isa NAME] [--dtype NAME]
+ * bench_mxfp8 [--bytes N] [--rounds N] [--isa NAME] [--dtype NAME] [--format fp8|int8]
  */
 #include "../../kernels/codec/mxfp8.h"
 
@@ -36,6 +36,7 @@ struct options {
 	uint64_t rounds;
 	int dtype; /* -1: all */
 	int isa;   /* -1: all */
+	enum rx_mx_format format;
 };
 
 struct work {
@@ -111,7 +112,7 @@ static void bench(const struct options *o, struct work *w, enum rx_isa isa)
 	static double ns[WHAT_N][MAX_ROUNDS];
 	double bytes = (double)(w->count * rx_dtype_size(w->dtype));
 
-	w->table = rx_mx_table_of(isa);
+	w->table = rx_mx_table_of(o->format, isa);
 	w->table->encode(w->elems, w->scales, w->values, w->dtype, w->count, NULL);
 	for (uint64_t round = 0; round < o->rounds; round++) {
 		/* Sums of many rounds would leave the range of usual values. */
@@ -165,6 +166,7 @@ static void parse(int argc, char **argv, struct options *o)
 		{"rounds", required_argument, NULL, 'r'},
 		{"isa", required_argument, NULL, 'i'},
 		{"dtype", required_argument, NULL, 't'},
+		{"format", required_argument, NULL, 'f'},
 		{NULL, 0, NULL, 0},
 	};
 	bool bad = false;
@@ -177,6 +179,11 @@ static void parse(int argc, char **argv, struct options *o)
 		} else if (c == 't') {
 			o->dtype = rx_dtype_parse(optarg);
 			bad |= o->dtype < 0 || !rx_mx_takes((uint32_t)o->dtype);
+		} else if (c == 'f') {
+			while (o->format < RX_MX_FORMAT_N &&
+				strcmp(rx_mx_codec_of(o->format)->name, optarg) != 0)
+				o->format++;
+			bad |= o->format == RX_MX_FORMAT_N;
 		} else if (c == 'i') {
 			for (int isa = 0; isa < RX_ISA_N; isa++) {
 				if (strcmp(rx_isa_name((enum rx_isa)isa), optarg) == 0)
@@ -190,7 +197,7 @@ static void parse(int argc, char **argv, struct options *o)
 	if (bad || o->bytes < 4 || o->rounds < 1 || o->rounds > MAX_ROUNDS || optind != argc) {
 		(void)fprintf(stderr,
 			"usage: bench_mxfp8 [--bytes N] [--rounds 1..%d] [--isa NAME] "
-			"[--dtype float32|bfloat16|float16]\n",
+			"[--dtype float32|bfloat16|float16] [--format fp8|int8]\n",
 			MAX_ROUNDS);
 		exit(2);
 	}
@@ -215,7 +222,8 @@ int main(int argc, char **argv)
 			continue;
 		fill(w.values, w.dtype, w.count);
 		for (int isa = 0; isa < RX_ISA_N; isa++) {
-			if ((o.isa < 0 || o.isa == isa) && rx_mx_table_of((enum rx_isa)isa))
+			if ((o.isa < 0 || o.isa == isa) &&
+				rx_mx_table_of(o.format, (enum rx_isa)isa))
 				bench(&o, &w, (enum rx_isa)isa);
 		}
 	}

@@ -44,7 +44,7 @@ tests_unit_test_mxfp8_shapes_LDADD = librx_oracle.la librx_kernels.la $(CMOCKA_L
 tests_unit_test_mxfp8_vectors_SOURCES = tests/unit/test_mxfp8_vectors.c $(mxfp8_golden)
 tests_unit_test_mxfp8_vectors_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_test_mxfp8_vectors_LDADD = librx_kernels.la $(CMOCKA_LIBS)
-EXTRA_DIST += tests/unit/mxfp8_vectors.py tests/unit/mxfp8_vectors.txt
+EXTRA_DIST += tests/unit/mxfp8_vectors.py tests/unit/mxfp8_vectors.txt tests/unit/mxint8_vectors.txt
 
 tests_unit_test_reduce_SOURCES = tests/unit/test_reduce.c
 tests_unit_test_reduce_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)

@@ -54,8 +54,9 @@ static void parse(const char *line, struct mx_golden *v)
 	}
 }
 
-void mx_golden_each(void (*check)(const struct mx_golden *golden))
+void mx_golden_in(enum rx_mx_format format, void (*check)(const struct mx_golden *golden))
 {
+	const char *name = format == RX_MX_INT8 ? "mxint8" : "mxfp8";
 	const char *srcdir = getenv("RCCLX_SRCDIR");
 	char path[4096];
 	char line[2048];
@@ -63,7 +64,7 @@ void mx_golden_each(void (*check)(const struct mx_golden *golden))
 	FILE *file = NULL;
 
 	(void)snprintf(
-		path, sizeof(path), "%s/tests/unit/mxfp8_vectors.txt", srcdir ? srcdir : ".");
+		path, sizeof(path), "%s/tests/unit/%s_vectors.txt", srcdir ? srcdir : ".", name);
 	file = fopen(path, "re");
 	if (!file)
 		fail_msg("%s: not found; RCCLX_SRCDIR has to be the folder of the sources", path);
@@ -78,4 +79,9 @@ void mx_golden_each(void (*check)(const struct mx_golden *golden))
 	}
 	(void)fclose(file);
 	assert_true(n_lines >= MIN_LINES);
+}
+
+void mx_golden_each(void (*check)(const struct mx_golden *golden))
+{
+	mx_golden_in(RX_MX_FP8, check);
 }

@@ -15,7 +15,10 @@ struct mx_golden {
 	uint8_t output[RX_MX_BLOCK * 4];
 };
 
-/** mx_golden_each() - read all, in a test: @check each of them */
+/** mx_golden_in() - read all of a format, in a test: @check each of them */
+void mx_golden_in(enum rx_mx_format format, void (*check)(const struct mx_golden *golden));
+
+/** mx_golden_each() - those of MXFP8 */
 void mx_golden_each(void (*check)(const struct mx_golden *golden));
 
 #endif

@@ -36,20 +36,36 @@ static double largest_of(uint32_t dtype)
 	return dtype == RX_BFLOAT16 ? 0x1.fep127 : 0x1.fffffep127;
 }
 
+/* What the element bytes of a block are: an enum rx_dtype. */
+static uint32_t kind_of(enum rx_mx_format format, unsigned scale)
+{
+	if (scale >= 248)
+		return RX_FLOAT8E5M2;
+	return format == RX_MX_INT8 ? RX_INT8 : RX_FLOAT8E4M3;
+}
+
 /* What elements of a block with @scale are multiplied by. */
-static double unit_of(unsigned scale)
+static double unit_of(enum rx_mx_format format, unsigned scale)
 {
-	return ldexp(1, scale < 248 ? (int)scale - 127 : ((int)scale - 248) * 24 - 55);
+	if (scale >= 248)
+		return ldexp(1, ((int)scale - 248) * 24 - 55);
+	return ldexp(1, (int)scale - (format == RX_MX_INT8 ? 133 : 127));
 }
 
-static uint32_t kind_of(unsigned scale)
+static double element_of(uint32_t kind, uint8_t element)
 {
-	return scale < 248 ? RX_FLOAT8E4M3 : RX_FLOAT8E5M2;
+	return kind == RX_INT8 ? (int8_t)element : oracle_decode(kind, element);
 }
 
-double mx_ref_value(uint8_t element, uint8_t scale)
+/* The largest that is written */
+static double most_of(uint32_t kind)
 {
-	return oracle_decode(kind_of(scale), element) * unit_of(scale);
+	return kind == RX_INT8 ? 127 : kind == RX_FLOAT8E4M3 ? 448 : 57344;
+}
+
+double mx_ref_value(enum rx_mx_format format, uint8_t element, uint8_t scale)
+{
+	return element_of(kind_of(format, scale), element) * unit_of(format, scale);
 }
 
 /* fp32, bf16 or fp16, where a finite value stays finite. */
@@ -62,9 +78,9 @@ static uint64_t narrow(uint32_t dtype, double value)
 	return oracle_encode(dtype, value);
 }
 
-uint64_t mx_ref_decode(uint32_t dtype, uint8_t element, uint8_t scale)
+uint64_t mx_ref_decode(enum rx_mx_format format, uint32_t dtype, uint8_t element, uint8_t scale)
 {
-	return narrow(dtype, mx_ref_value(element, scale));
+	return narrow(dtype, mx_ref_value(format, element, scale));
 }
 
 /* The nearest finite code of @kind; of two equally near ones the even. */
@@ -74,7 +90,7 @@ static uint8_t nearest(uint32_t kind, double value)
 	double least = INFINITY;
 
 	for (unsigned code = 0; code < 128; code++) {
-		double distance = fabs(fabs(value) - oracle_decode(kind, code));
+		double distance = fabs(fabs(value) - element_of(kind, (uint8_t)code));
 
 		if (!isfinite(distance))
 			continue;
@@ -83,20 +99,22 @@ static uint8_t nearest(uint32_t kind, double value)
 			least = distance;
 		}
 	}
+	if (kind == RX_INT8)
+		return (uint8_t)(signbit(value) ? 0 - best : best);
 	return (uint8_t)(best | (signbit(value) ? 0x80u : 0));
 }
 
-static uint8_t encode_one(double value, unsigned scale)
+static uint8_t encode_one(enum rx_mx_format format, double value, unsigned scale)
 {
 	if (isnan(value))
 		return 0x7f;
 	if (isinf(value))
 		return signbit(value) ? 0xfc : 0x7c;
-	return nearest(kind_of(scale), value / unit_of(scale));
+	return nearest(kind_of(format, scale), value / unit_of(format, scale));
 }
 
-void mx_ref_encode(uint8_t *elems, uint8_t *scale_p, const void *src, uint32_t dtype, uint32_t n,
-	struct rx_mx_stats *stats)
+void mx_ref_encode(enum rx_mx_format format, uint8_t *elems, uint8_t *scale_p, const void *src,
+	uint32_t dtype, uint32_t n, struct rx_mx_stats *stats)
 {
 	uint32_t size = rx_dtype_size(dtype);
 	double values[RX_MX_BLOCK];
@@ -115,13 +133,15 @@ void mx_ref_encode(uint8_t *elems, uint8_t *scale_p, const void *src, uint32_t d
 		if (isfinite(values[i]))
 			amax = fmax(amax, fabs(values[i]));
 	}
-	for (scale = special ? 248 : 0; amax > (special ? 57344 : 448) * unit_of(scale);)
+	/* Escapes come last: what no scale before them has room for is one, too. */
+	for (scale = special ? 248 : 0;
+		amax > most_of(kind_of(format, scale)) * unit_of(format, scale);)
 		scale++;
 	for (uint32_t i = 0; i < n; i++) {
-		elems[i] = encode_one(values[i], scale);
-		flushed |= values[i] != 0 && (elems[i] & 0x7f) == 0;
-		saturated |= isfinite(values[i]) &&
-			     fabs(mx_ref_value(elems[i], (uint8_t)scale)) > largest_of(dtype);
+		elems[i] = encode_one(format, values[i], scale);
+		flushed |= values[i] != 0 && mx_ref_value(format, elems[i], (uint8_t)scale) == 0;
+		saturated |= isfinite(values[i]) && fabs(mx_ref_value(format, elems[i],
+							    (uint8_t)scale)) > largest_of(dtype);
 	}
 	*scale_p = (uint8_t)scale;
 	stats->n_blocks++;

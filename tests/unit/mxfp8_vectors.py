@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: MIT
 """Golden vectors of the low-precision codec, by exact arithmetic on fractions.
 
-Usage: mxfp8_vectors.py >mxfp8_vectors.txt
+Usage: mxfp8_vectors.py fp8 >mxfp8_vectors.txt
+       mxfp8_vectors.py int8 >mxint8_vectors.txt
 
 Each line is one block of 1 to 32 elements, in hexadecimal, fields separated by blanks:
   dtype   float32, bfloat16 or float16
@@ -13,6 +14,7 @@ Each line is one block of 1 to 32 elements, in hexadecimal, fields separated by 
 Lines that begin with # are comments.
 """
 import random
+import sys
 from fractions import Fraction
 
 # name: digits, stored fraction bits, bias, exponent field's width
@@ -47,8 +49,11 @@ def e4m3_top(code, width):
     return width == 4 and code >> 3 == 15
 
 
-E4M3 = finite_codes(3, 7, 4, 0x7F)
+INT8 = sys.argv[1:] == ["int8"]
 E5M2 = finite_codes(2, 15, 5, 0x7C)
+# What elements are outside of escapes, and the unit of those with scale byte 0
+CODES = [Fraction(i) for i in range(128)] if INT8 else finite_codes(3, 7, 4, 0x7F)
+FIRST = two(-133) if INT8 else two(-127)
 
 
 def nearest(codes, magnitude):
@@ -79,18 +84,21 @@ def encode(values):
     finite = [abs(v) for v, _ in values if not isinstance(v, str)]
     amax = max(finite, default=Fraction(0))
     special = len(finite) < len(values)
-    if special:
+    if special or amax > CODES[-1] * FIRST * two(247):
         k = next(k for k in range(8) if amax <= 57344 * two(24 * k - 55))
         scale, unit, codes = 248 + k, two(24 * k - 55), E5M2
     else:
-        scale = next(s for s in range(248) if amax <= 448 * two(s - 127))
-        unit, codes = two(scale - 127), E4M3
+        scale = next(s for s in range(248) if amax <= CODES[-1] * FIRST * two(s))
+        unit, codes = FIRST * two(scale), CODES
     out = []
     for v, sign in values:
         if v == "nan":
             out.append(0x7F)
         elif isinstance(v, str):
             out.append(sign << 7 | 0x7C)
+        elif INT8 and scale < 248:
+            magnitude = nearest(codes, abs(v) / unit)
+            out.append(256 - magnitude if sign and magnitude else magnitude)
         else:
             out.append(sign << 7 | nearest(codes, abs(v) / unit))
     return scale, out
@@ -102,8 +110,10 @@ def decode(name, scale, elems):
     out = []
     for elem in elems:
         code, sign = elem & 0x7F, elem >> 7 << digits * 4 - 1
-        if scale < 248:
-            out.append(sign | round_to(name, E4M3[code] * two(scale - 127)))
+        if INT8 and scale < 248:
+            out.append(sign | round_to(name, (256 - elem if sign else elem) * FIRST * two(scale)))
+        elif scale < 248:
+            out.append(sign | round_to(name, CODES[code] * FIRST * two(scale)))
         elif code < 0x7C:
             out.append(sign | round_to(name, E5M2[code] * two(24 * (scale - 248) - 55)))
         elif code == 0x7C:
@@ -148,6 +158,16 @@ def special_inputs(name):
     for hair in (-1, 0, 1):
         yield f"at the scale's boundary {hair:+d}", [one + quarter + hair, one, one + 1, sign | one]
     scaled = one + (8 << fraction_bits) + quarter  # 448: the scale is 127, elements are values
+    if INT8:
+        largest = round_to(name, Fraction(127))
+        ties = [round_to(name, Fraction(2 * i + 1, 2)) for i in range(8)]
+        yield "ties to even", [largest] + [sign | tie for tie in ties] + ties
+        yield "a hair from ties", [largest] + [tie + hair for tie in ties for hair in (-1, 1)]
+        yield "above 127", [largest + 1, largest, sign | largest]
+        yield "where escapes begin", [round_to(name, 127 * two(114)) + hair for hair in (-1, 0, 1)]
+        yield "126.5 and its neighbours", [largest] + [
+            sign | round_to(name, Fraction(253, 2)) + hair for hair in (-1, 0, 1)]
+        return
     half = 1 << fraction_bits - 4
     yield "ties to even", [scaled] + [one + half * (2 * i + 1) for i in range(8)]
     yield "a hair from ties", [scaled] + [

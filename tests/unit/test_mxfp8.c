@@ -18,10 +18,10 @@
 #define N_SCALES 256u
 
 /* The functions of the next instruction set from *@isa on, or NULL */
-static const struct rx_mx_table *next_table(int *isa)
+static const struct rx_mx_table *next_table(enum rx_mx_format format, int *isa)
 {
 	while (*isa < RX_ISA_N) {
-		const struct rx_mx_table *table = rx_mx_table_of((enum rx_isa)(*isa)++);
+		const struct rx_mx_table *table = rx_mx_table_of(format, (enum rx_isa)(*isa)++);
 
 		if (table)
 			return table;
@@ -29,7 +29,8 @@ static const struct rx_mx_table *next_table(int *isa)
 	return NULL;
 }
 
-#define for_each_table(table) for (int isa_ = 0; ((table) = next_table(&isa_)) != NULL;)
+#define for_each_table(table, format)                                                              \
+	for (int isa_ = 0; ((table) = next_table(format, &isa_)) != NULL;)
 
 static uint64_t load(const void *from, uint32_t dtype, uint64_t i)
 {
@@ -57,14 +58,13 @@ static void test_sizes(void **state)
 }
 
 /* Each scale with a run of all elements, in an order that gives each position every element. */
-static void test_decode_everything(void **state)
+static void decode_everything(enum rx_mx_format format)
 {
 	static uint8_t elems[N_CODES];
 	static uint8_t out[N_CODES * sizeof(float)];
 	const struct rx_mx_table *table = NULL;
 	uint8_t scales[N_CODES / RX_MX_BLOCK];
 
-	(void)state;
 	for (unsigned scale = 0; scale < N_SCALES; scale++) {
 		memset(scales, (int)scale, sizeof(scales));
 		for (unsigned turn = 0; turn < RX_MX_BLOCK; turn++) {
@@ -75,8 +75,8 @@ static void test_decode_everything(void **state)
 
 				for (unsigned i = 0; i < N_CODES; i++)
 					expected[i] = mx_ref_decode(
-						mx_dtypes[t], elems[i], (uint8_t)scale);
-				for_each_table(table)
+						format, mx_dtypes[t], elems[i], (uint8_t)scale);
+				for_each_table(table, format)
 				{
 					table->decode(
 						out, mx_dtypes[t], elems, scales, N_CODES, false);
@@ -89,16 +89,22 @@ static void test_decode_everything(void **state)
 	}
 }
 
+static void test_decode_everything(void **state)
+{
+	(void)state;
+	for_each_format(format) decode_everything(format);
+}
+
 /* @n values, at most a block, in every instruction set */
-static void encode_and_compare(const void *src, uint32_t dtype, uint32_t n)
+static void encode_in(enum rx_mx_format format, const void *src, uint32_t dtype, uint32_t n)
 {
 	const struct rx_mx_table *table = NULL;
 	uint8_t expected[RX_MX_BLOCK];
 	uint8_t expected_scale = 0;
 	struct rx_mx_stats expected_stats = {0};
 
-	mx_ref_encode(expected, &expected_scale, src, dtype, n, &expected_stats);
-	for_each_table(table)
+	mx_ref_encode(format, expected, &expected_scale, src, dtype, n, &expected_stats);
+	for_each_table(table, format)
 	{
 		uint8_t elems[RX_MX_BLOCK];
 		uint8_t scale = 0;
@@ -109,6 +115,11 @@ static void encode_and_compare(const void *src, uint32_t dtype, uint32_t n)
 		assert_memory_equal(elems, expected, n);
 		assert_memory_equal(&stats, &expected_stats, sizeof(stats));
 	}
+}
+
+static void encode_and_compare(const void *src, uint32_t dtype, uint32_t n)
+{
+	for_each_format(format) encode_in(format, src, dtype, n);
 }
 
 /* Alone, and in a block of which all else is zero: the fast paths take whole blocks only. */
@@ -178,7 +189,8 @@ static void fill_any(uint8_t *block, uint32_t dtype, uint64_t number)
 	}
 }
 
-static void compare_many(const uint8_t *src, uint32_t dtype, uint32_t n_blocks)
+static void compare_many(
+	enum rx_mx_format format, const uint8_t *src, uint32_t dtype, uint32_t n_blocks)
 {
 	const uint64_t count = n_blocks * RX_MX_BLOCK;
 	const struct rx_mx_table *table = NULL;
@@ -186,10 +198,10 @@ static void compare_many(const uint8_t *src, uint32_t dtype, uint32_t n_blocks)
 	struct rx_mx_stats expected_stats = {0};
 
 	for (uint32_t b = 0; b < n_blocks; b++)
-		mx_ref_encode(expected + b * RX_MX_BLOCK, expected_scales + b,
+		mx_ref_encode(format, expected + b * RX_MX_BLOCK, expected_scales + b,
 			src + b * RX_MX_BLOCK * rx_dtype_size(dtype), dtype, RX_MX_BLOCK,
 			&expected_stats);
-	for_each_table(table)
+	for_each_table(table, format)
 	{
 		uint8_t elems[MANY * RX_MX_BLOCK], scales[MANY];
 		uint8_t out[MANY * RX_MX_BLOCK * sizeof(float)];
@@ -202,7 +214,7 @@ static void compare_many(const uint8_t *src, uint32_t dtype, uint32_t n_blocks)
 		table->decode(out, dtype, elems, scales, count, false);
 		for (uint64_t i = 0; i < count; i++)
 			assert_int_equal(load(out, dtype, i),
-				mx_ref_decode(dtype, elems[i], scales[i / RX_MX_BLOCK]));
+				mx_ref_decode(format, dtype, elems[i], scales[i / RX_MX_BLOCK]));
 	}
 }
 
@@ -218,21 +230,21 @@ static void test_many_blocks(void **state)
 			for (uint32_t b = 0; b < n_blocks; b++)
 				fill_any(values + b * RX_MX_BLOCK * rx_dtype_size(mx_dtypes[t]),
 					mx_dtypes[t], turn * MANY + b);
-			compare_many(values, mx_dtypes[t], n_blocks);
+			for_each_format(format)
+				compare_many(format, values, mx_dtypes[t], n_blocks);
 		}
 	}
 }
 
-/* Where the scale changes, and a hair on both sides of that. */
-static void test_scale_boundaries(void **state)
+/* Where the scale changes, and a hair on both sides of that; @fraction as bits of fp32. */
+static void scale_boundaries(uint32_t fraction)
 {
-	(void)state;
 	for (uint32_t exponent = 0; exponent < 256; exponent++) {
 		for (int hair = -1; hair <= 1; hair++) {
 			uint32_t block[RX_MX_BLOCK] = {0};
 
 			block[exponent % RX_MX_BLOCK] =
-				(exponent << 23 | 0x600000u) + (uint32_t)hair;
+				(exponent << 23 | fraction) + (uint32_t)hair;
 			encode_and_compare(block, RX_FLOAT32, RX_MX_BLOCK);
 			encode_and_compare(block + exponent % RX_MX_BLOCK, RX_FLOAT32, 1);
 			block[(exponent + 1) % RX_MX_BLOCK] = 0xff800000u;
@@ -241,20 +253,27 @@ static void test_scale_boundaries(void **state)
 	}
 }
 
+static void test_scale_boundaries(void **state)
+{
+	(void)state;
+	scale_boundaries(0x600000); /* 448 and 57344 are 1.75 times a power of two */
+	scale_boundaries(0x7e0000); /* 127 */
+	scale_boundaries(0x7f0000); /* and where fp32 is subnormal */
+}
+
 /* Sums of every pair of decoded extremes, with accumulators that overflow with them. */
-static void test_add(void **state)
+static void add_everything(enum rx_mx_format format)
 {
 	static const uint32_t accs[] = {0, 0x80000000u, 1, 0x3f800001u, 0x7f7fffffu, 0xff7fffffu,
 		0x7f800000u, 0xff800000u, 0x7fc00000u, 0x7f000000u};
-	static const uint8_t scales[] = {0, 1, 100, 127, 200, 246, 247, 248, 250, 255};
+	static const uint8_t scales[] = {0, 1, 6, 7, 100, 127, 200, 246, 247, 248, 250, 255};
 	const struct rx_mx_table *table = NULL;
 
-	(void)state;
 	for (size_t s = 0; s < RX_ARRAY_SIZE(scales) * RX_ARRAY_SIZE(accs); s++) {
 		uint8_t scale = scales[s % RX_ARRAY_SIZE(scales)];
 		uint32_t start = accs[s / RX_ARRAY_SIZE(scales)];
 
-		for_each_table(table)
+		for_each_table(table, format)
 		{
 			for (unsigned first = 0; first < N_CODES; first += RX_MX_BLOCK) {
 				uint8_t elems[RX_MX_BLOCK];
@@ -267,12 +286,18 @@ static void test_add(void **state)
 				table->decode_add(acc, elems, &scale, RX_MX_BLOCK, false);
 				for (unsigned i = 0; i < RX_MX_BLOCK; i++)
 					assert_int_equal(load(acc, RX_FLOAT32, i),
-						mx_ref_add(
-							start, (uint32_t)mx_ref_decode(RX_FLOAT32,
-								       elems[i], scale)));
+						mx_ref_add(start,
+							(uint32_t)mx_ref_decode(format, RX_FLOAT32,
+								elems[i], scale)));
 			}
 		}
 	}
+}
+
+static void test_add(void **state)
+{
+	(void)state;
+	for_each_format(format) add_everything(format);
 }
 
 int main(void)

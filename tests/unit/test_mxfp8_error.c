@@ -16,10 +16,12 @@
 #include "../oracle/oracle.h"
 #include "mxfp8_ref.h"
 
-#define COUNT       16384u
-#define MAX_RANKS   8u
-#define LIMIT_ONCE  0.028
-#define LIMIT_WHOLE 0.040
+#define COUNT            16384u
+#define MAX_RANKS        8u
+#define LIMIT_ONCE       0.028
+#define LIMIT_WHOLE      0.040
+#define LIMIT_INT8_ONCE  0.0088
+#define LIMIT_INT8_WHOLE 0.0130
 
 static uint8_t inputs[MAX_RANKS][COUNT * 4];
 static double truth[COUNT];
@@ -68,14 +70,14 @@ static double relative_error(void)
 	return sqrt(error / whole);
 }
 
-static double error_of_once(uint32_t dtype)
+static double error_of_once(enum rx_mx_format mx, uint32_t dtype)
 {
 	static uint8_t elems[COUNT];
 	static uint8_t scales[COUNT / RX_MX_BLOCK];
 	static uint8_t out[COUNT * 4];
 
-	rx_mx_encode(elems, scales, inputs[0], dtype, COUNT, NULL);
-	rx_mx_decode(out, dtype, elems, scales, COUNT, false);
+	rx_mx_codec_of(mx)->encode(elems, scales, inputs[0], dtype, COUNT, NULL);
+	rx_mx_codec_of(mx)->decode(out, dtype, elems, scales, COUNT, false);
 	for (uint32_t i = 0; i < COUNT; i++) {
 		truth[i] = value_at(inputs[0], dtype, i);
 		got[i] = value_at(out, dtype, i);
@@ -84,8 +86,9 @@ static double error_of_once(uint32_t dtype)
 }
 
 /* The definition of the low-precision allreduce: quantise, add in fp32, quantise the sum. */
-static double error_of_sum(uint32_t dtype, uint32_t n_ranks, uint32_t op)
+static double error_of_sum(enum rx_mx_format mx, uint32_t dtype, uint32_t n_ranks, uint32_t op)
 {
+	const struct rx_mx_codec *codec = rx_mx_codec_of(mx);
 	static uint8_t elems[COUNT];
 	static uint8_t scales[COUNT / RX_MX_BLOCK];
 	static float acc[COUNT];
@@ -93,14 +96,14 @@ static double error_of_sum(uint32_t dtype, uint32_t n_ranks, uint32_t op)
 
 	memset(truth, 0, sizeof(truth));
 	for (uint32_t r = 0; r < n_ranks; r++) {
-		rx_mx_encode(elems, scales, inputs[r], dtype, COUNT, NULL);
-		rx_mx_decode_add(acc, elems, scales, COUNT, r == 0);
+		codec->encode(elems, scales, inputs[r], dtype, COUNT, NULL);
+		codec->decode_add(acc, elems, scales, COUNT, r == 0);
 		for (uint32_t i = 0; i < COUNT; i++)
 			truth[i] += value_at(inputs[r], dtype, i) / (op == RX_AVG ? n_ranks : 1);
 	}
 	rx_mx_finish(acc, RX_FLOAT32, acc, COUNT, op, n_ranks);
-	rx_mx_encode(elems, scales, acc, RX_FLOAT32, COUNT, NULL);
-	rx_mx_decode(out, dtype, elems, scales, COUNT, false);
+	codec->encode(elems, scales, acc, RX_FLOAT32, COUNT, NULL);
+	codec->decode(out, dtype, elems, scales, COUNT, false);
 	for (uint32_t i = 0; i < COUNT; i++)
 		got[i] = value_at(out, dtype, i);
 	return relative_error();
@@ -189,18 +192,47 @@ static void test_normal_data(void **state)
 
 			for (uint32_t r = 0; r < MAX_RANKS; r++)
 				fill_normal(dtype, r, pow(10, e));
-			once = error_of_once(dtype);
+			once = error_of_once(RX_MX_FP8, dtype);
 			printf("%s 1e%d %.4f %.4f %.4f", rx_dtype_name(dtype), e, once,
 				error_of_plain_cast(dtype), error_of_format(dtype, FORMAT_INT8));
 			assert_true(once > 0 && once <= LIMIT_ONCE);
 			for (uint32_t n = 2; n <= MAX_RANKS; n++) {
-				double whole = error_of_sum(dtype, n, n % 2 ? RX_AVG : RX_SUM);
+				double whole =
+					error_of_sum(RX_MX_FP8, dtype, n, n % 2 ? RX_AVG : RX_SUM);
 
 				printf(" %.4f", whole);
 				assert_true(whole > 0 && whole <= LIMIT_WHOLE);
 			}
 			printf("\n");
 		}
+	}
+}
+
+/* The integers' errors; all data that is printed for the plot is above. */
+static void test_normal_int8(void **state)
+{
+	static const int exponents[] = {-30, -10, -2, 0, 3, 10, 30};
+
+	(void)state;
+	printf("# int8: dtype sigma once 2 3 4 5 6 7 8 ranks\n");
+	for (size_t k = 0; k < RX_ARRAY_SIZE(mx_dtypes) * RX_ARRAY_SIZE(exponents); k++) {
+		uint32_t dtype = mx_dtypes[k % RX_ARRAY_SIZE(mx_dtypes)];
+		int e = exponents[k / RX_ARRAY_SIZE(mx_dtypes)];
+		double error = 0;
+
+		if (dtype == RX_FLOAT16 && (e < -2 || e > 3))
+			continue;
+		for (uint32_t r = 0; r < MAX_RANKS; r++)
+			fill_normal(dtype, r, pow(10, e));
+		error = error_of_once(RX_MX_INT8, dtype);
+		printf("# int8: %s 1e%d %.4f", rx_dtype_name(dtype), e, error);
+		assert_true(error > 0 && error <= LIMIT_INT8_ONCE);
+		for (uint32_t n = 2; n <= MAX_RANKS; n++) {
+			error = error_of_sum(RX_MX_INT8, dtype, n, n % 2 ? RX_AVG : RX_SUM);
+			printf(" %.4f", error);
+			assert_true(error > 0 && error <= LIMIT_INT8_WHOLE);
+		}
+		printf("\n");
 	}
 }
 
@@ -239,7 +271,7 @@ static void test_outliers(void **state)
 		for (uint32_t i = 0; i < COUNT; i++)
 			put_value(inputs[0], RX_FLOAT32, i,
 				mx_normal(2, i) * (is_outlier(i) ? sizes[s] : 1));
-		all = error_of_once(RX_FLOAT32);
+		all = error_of_once(RX_MX_FP8, RX_FLOAT32);
 		only_neighbours();
 		near = relative_error();
 		(void)error_of_format(RX_FLOAT32, FORMAT_INT8);
@@ -306,8 +338,11 @@ static void test_formats(void **state)
 			printf("# %s %s %.4f %.4f %.4f\n", data_names[d], format_names[f],
 				once[d][f], sum_error_of_format(f), gone[d][f]);
 		}
-		/* The simulation is the codec. */
-		assert_true(fabs(error_of_once(RX_FLOAT32) - once[d][FORMAT_E4M3]) < 1e-6);
+		/* The simulations are the codecs. */
+		assert_true(
+			fabs(error_of_once(RX_MX_FP8, RX_FLOAT32) - once[d][FORMAT_E4M3]) < 1e-6);
+		assert_true(
+			fabs(error_of_once(RX_MX_INT8, RX_FLOAT32) - once[d][FORMAT_INT8]) < 1e-6);
 		assert_true(once[d][FORMAT_E5M2] > 1.8 * once[d][FORMAT_E4M3]);
 	}
 	assert_true(once[DATA_NORMAL][FORMAT_INT8] < once[DATA_NORMAL][FORMAT_E4M3] / 2);
@@ -325,32 +360,31 @@ static void test_other_data(void **state)
 	for (uint32_t i = 0; i < COUNT; i++) /* each block at a magnitude of its own */
 		put_value(inputs[0], RX_FLOAT32, i,
 			mx_normal(1, i) * pow(10, (int)(i / RX_MX_BLOCK % 61) - 30));
-	error = error_of_once(RX_FLOAT32);
+	error = error_of_once(RX_MX_FP8, RX_FLOAT32);
 	printf("# magnitudes from 1e-30 to 1e30 by block: %.4f\n", error);
 	assert_true(error <= LIMIT_ONCE);
 
 	for (uint32_t i = 0; i < COUNT; i++)
 		put_value(inputs[0], RX_FLOAT32, i, 0.3);
-	error = error_of_once(RX_FLOAT32);
+	error = error_of_once(RX_MX_FP8, RX_FLOAT32);
 	printf("# constant 0.3: %.4f\n", error);
 	assert_true(error <= 1.0 / 16);
 
 	fill_normal(RX_FLOAT32, 0, 1);
 	memset(inputs[1], 0, sizeof(inputs[1]));
-	error = error_of_sum(RX_FLOAT32, 2, RX_SUM);
+	error = error_of_sum(RX_MX_FP8, RX_FLOAT32, 2, RX_SUM);
 	printf("# one of two ranks all zeros: %.4f\n", error);
 	assert_true(error <= LIMIT_ONCE); /* quantising twice changes nothing */
 
 	memset(inputs[0], 0, sizeof(inputs[0]));
-	assert_true(error_of_sum(RX_FLOAT32, 2, RX_SUM) == 0);
+	assert_true(error_of_sum(RX_MX_FP8, RX_FLOAT32, 2, RX_SUM) == 0);
 	for (uint32_t i = 0; i < COUNT; i++)
 		assert_true(got[i] == 0);
 }
 
 /* Eight ranks of the largest values: the sum is what it can be at most, and never infinite. */
-static void test_finite_stays_finite(void **state)
+static void finite_stays_finite(enum rx_mx_format format)
 {
-	(void)state;
 	for (size_t t = 0; t < RX_ARRAY_SIZE(mx_dtypes); t++) {
 		uint32_t dtype = mx_dtypes[t];
 		double largest = dtype == RX_FLOAT16    ? 65504
@@ -361,15 +395,23 @@ static void test_finite_stays_finite(void **state)
 			for (uint32_t i = 0; i < COUNT; i++)
 				put_value(inputs[r], dtype, i,
 					largest * (i % 2 ? -1 : 1) / (double)(1 + i % 5));
-		(void)error_of_sum(dtype, MAX_RANKS, RX_SUM); /* asserts that it is finite */
+		(void)error_of_sum(
+			format, dtype, MAX_RANKS, RX_SUM); /* asserts that it is finite */
 		assert_true(got[0] == largest && got[5] == -largest);
 	}
+}
+
+static void test_finite_stays_finite(void **state)
+{
+	(void)state;
+	for_each_format(format) finite_stays_finite(format);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_normal_data),
+		cmocka_unit_test(test_normal_int8),
 		cmocka_unit_test(test_outliers),
 		cmocka_unit_test(test_formats),
 		cmocka_unit_test(test_other_data),

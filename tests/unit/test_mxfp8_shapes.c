@@ -102,21 +102,20 @@ static void run(const struct rx_mx_table *table, const uint8_t *values, uint32_t
 	take(out->finished, again, other, bytes);
 }
 
-static void test_counts_and_alignments(void **state)
+static void counts_and_alignments(enum rx_mx_format format)
 {
 	static uint8_t values[MAX_COUNT * 4];
 	static struct outcome expected, got;
 
-	(void)state;
 	for (size_t t = 0; t < RX_ARRAY_SIZE(mx_dtypes); t++) {
 		fill(values, mx_dtypes[t], MAX_COUNT, 17 * t);
 		for (size_t c = 0; c < RX_ARRAY_SIZE(counts); c++) {
-			run(rx_mx_table_of(RX_ISA_SCALAR), values, mx_dtypes[t], counts[c], 0,
-				&expected);
+			run(rx_mx_table_of(format, RX_ISA_SCALAR), values, mx_dtypes[t], counts[c],
+				0, &expected);
 			assert_int_equal(expected.stats.n_blocks, rx_mx_scales(counts[c]));
 			for (unsigned i = 0; i < RX_ISA_N * ALIGNMENTS; i++) {
 				const struct rx_mx_table *table =
-					rx_mx_table_of((enum rx_isa)(i / ALIGNMENTS));
+					rx_mx_table_of(format, (enum rx_isa)(i / ALIGNMENTS));
 
 				if (!table)
 					continue;
@@ -130,12 +129,17 @@ static void test_counts_and_alignments(void **state)
 	}
 }
 
+static void test_counts_and_alignments(void **state)
+{
+	(void)state;
+	for_each_format(format) counts_and_alignments(format);
+}
+
 /* Any cut at a multiple of the block gives what the whole gives; counts of real messages. */
-static void test_pieces(void **state)
+static void pieces_of(enum rx_mx_format format)
 {
 	static const uint64_t sizes[] = {525000, 4200000};
 
-	(void)state;
 	for (size_t s = 0; s < RX_ARRAY_SIZE(sizes); s++) {
 		uint64_t n = sizes[s];
 		uint64_t bytes = rx_mx_bytes(n);
@@ -145,19 +149,25 @@ static void test_pieces(void **state)
 
 		assert_true(values && whole && pieces);
 		fill(values, RX_BFLOAT16, n, 5);
-		rx_mx_table_of(RX_ISA_SCALAR)
+		rx_mx_table_of(format, RX_ISA_SCALAR)
 			->encode(whole, whole + n, values, RX_BFLOAT16, n, NULL);
 		for (uint64_t at = 0, piece = 0; at < n; at += piece) {
 			piece = RX_MX_BLOCK * (1 + mx_random(6, at) % 3000);
 			piece = rx_min_u64(piece, n - at);
-			rx_mx_encode(pieces + at, pieces + n + at / RX_MX_BLOCK, values + 2 * at,
-				RX_BFLOAT16, piece, NULL);
+			rx_mx_codec_of(format)->encode(pieces + at, pieces + n + at / RX_MX_BLOCK,
+				values + 2 * at, RX_BFLOAT16, piece, NULL);
 		}
 		assert_memory_equal(pieces, whole, bytes);
 		free(values);
 		free(whole);
 		free(pieces);
 	}
+}
+
+static void test_pieces(void **state)
+{
+	(void)state;
+	for_each_format(format) pieces_of(format);
 }
 
 static void test_finish_in_place(void **state)
@@ -174,17 +184,17 @@ static void test_finish_in_place(void **state)
 
 #if defined(__SSE2__)
 /* What a process has done to its floating point unit must not reach the result, nor be undone. */
-static void test_float_environment(void **state)
+static void float_environment(enum rx_mx_format format)
 {
 	const uint32_t odd_bits = 0x8040 | 0x4000; /* flush to zero, both ways; round up */
+	const struct rx_mx_codec *codec = rx_mx_codec_of(format);
 	const struct rx_mx_table usual = {
-		rx_mx_encode, rx_mx_decode, rx_mx_decode_add, rx_mx_finish};
+		codec->encode, codec->decode, codec->decode_add, rx_mx_finish};
 	static uint8_t values[MAX_COUNT * 4];
 	static struct outcome expected, got;
 	uint32_t before = _mm_getcsr();
 	uint32_t odd = (before & ~0x3fu) | odd_bits;
 
-	(void)state;
 	for (size_t t = 0; t < RX_ARRAY_SIZE(mx_dtypes); t++) {
 		fill(values, mx_dtypes[t], MAX_COUNT, 3);
 		for (uint32_t i = 0; mx_dtypes[t] == RX_FLOAT32 && i < 320; i++) {
@@ -192,13 +202,20 @@ static void test_float_environment(void **state)
 
 			memcpy(values + 4 * i, &subnormal, 4);
 		}
-		run(rx_mx_table_of(RX_ISA_SCALAR), values, mx_dtypes[t], MAX_COUNT, 0, &expected);
+		run(rx_mx_table_of(format, RX_ISA_SCALAR), values, mx_dtypes[t], MAX_COUNT, 0,
+			&expected);
 		_mm_setcsr(odd);
 		run(&usual, values, mx_dtypes[t], MAX_COUNT, 1, &got);
 		assert_int_equal(_mm_getcsr() & ~0x3fu, odd);
 		_mm_setcsr(before);
 		assert_memory_equal(&got, &expected, sizeof(got));
 	}
+}
+
+static void test_float_environment(void **state)
+{
+	(void)state;
+	for_each_format(format) float_environment(format);
 }
 #endif
 

@@ -25,24 +25,41 @@ static void check(const struct rx_mx_table *table, const struct mx_golden *v)
 	assert_memory_equal(output, v->output, (size_t)v->n * size);
 }
 
-static void check_everywhere(const struct mx_golden *v)
+static void check_in(enum rx_mx_format format, const struct mx_golden *v)
 {
 	for (int isa = 0; isa < RX_ISA_N; isa++) {
-		if (rx_mx_table_of((enum rx_isa)isa))
-			check(rx_mx_table_of((enum rx_isa)isa), v);
+		if (rx_mx_table_of(format, (enum rx_isa)isa))
+			check(rx_mx_table_of(format, (enum rx_isa)isa), v);
 	}
 }
 
-static void test_vectors(void **state)
+static void check_fp8(const struct mx_golden *v)
+{
+	check_in(RX_MX_FP8, v);
+}
+
+static void check_int8(const struct mx_golden *v)
+{
+	check_in(RX_MX_INT8, v);
+}
+
+static void test_fp8(void **state)
 {
 	(void)state;
-	mx_golden_each(check_everywhere);
+	mx_golden_in(RX_MX_FP8, check_fp8);
+}
+
+static void test_int8(void **state)
+{
+	(void)state;
+	mx_golden_in(RX_MX_INT8, check_int8);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_vectors),
+		cmocka_unit_test(test_fp8),
+		cmocka_unit_test(test_int8),
 	};
 
 	return cmocka_run_group_tests_name("mxfp8_vectors", tests, NULL, NULL);

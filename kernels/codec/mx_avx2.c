@@ -10,13 +10,17 @@
  * like almost always: finite, and far from the ends of the range. Whatever else turns up is left to
  * the portable functions, block by block, before anything of it is stored.
  *
- * Elements are expanded by way of fp16. An E4M3 whose fields are put where fp16 has its own is the
- * same number, smaller by the difference of the biases (2^8), subnormals included, and for fp16 to
- * fp32 there is an instruction.
+ * MXFP8's elements are expanded by way of fp16. An E4M3 whose fields are put where fp16 has its own
+ * is the same number, smaller by the difference of the biases (2^8), subnormals included, and for
+ * fp16 to fp32 there is an instruction. MXINT8's are integers, for which there are instructions
+ * both ways.
+ *
+ * @format and @dtype are constants wherever a function is inlined.
  */
-#include "mxfp8_isa.h"
+#include "mx_isa.h"
 
 #include "../host/vec.h"
+#include "mxint8_def.h"
 
 #include <assert.h>
 
@@ -29,11 +33,16 @@
 #define GROUP VEC_LANES
 
 /* Beyond these scales, a finite element may be larger than what the dtype holds. */
-#define SCALE_MAX     (RX_MX_ESCAPE - 2)
-#define SCALE_MAX_F16 134u
+#define FP8_SCALE_MAX      (RX_MX_ESCAPE - 2)
+#define FP8_SCALE_MAX_F16  134u
+#define INT8_SCALE_MAX_F16 141u
 /* From here on, bfloat16 has every element's last digit: 2^-9 of the scale, and 2^-133 of its own.
  */
-#define SCALE_MIN_BF16 3u
+#define FP8_SCALE_MIN_BF16 3u
+/* From here on, an integer's unit is a normal number, 2^(scale - 133), ... */
+#define INT8_SCALE_MIN 7u
+/* ... and from here on, what values are divided by it with: biased exponents of the largest. */
+#define INT8_SCALE_ENCODE 6u
 
 struct values {
 	vec_f32 v[N_VECS];
@@ -104,7 +113,22 @@ RX_INLINE bool any_above(struct words m, uint32_t limit)
 	return !_mm256_testz_si256(above, above);
 }
 
-RX_INLINE struct values expand(__m256i elems)
+RX_INLINE struct values expand_int8(__m256i elems)
+{
+	struct values out;
+
+	for (unsigned half = 0; half < 2; half++) {
+		__m128i part =
+			half ? _mm256_extracti128_si256(elems, 1) : _mm256_castsi256_si128(elems);
+
+		out.v[2 * half] = (vec_f32)_mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(part));
+		out.v[2 * half + 1] = (vec_f32)_mm256_cvtepi32_ps(
+			_mm256_cvtepi8_epi32(_mm_unpackhi_epi64(part, part)));
+	}
+	return out;
+}
+
+RX_INLINE struct values expand_fp8(__m256i elems)
 {
 	struct values out;
 
@@ -217,10 +241,21 @@ RX_INLINE vec_u32 amax_of(const uint8_t *src, uint32_t n, uint32_t dtype)
 	return widen_max(group_max(m, dtype), dtype);
 }
 
-/* rx_mx_scale() of finite blocks */
-RX_INLINE vec_u32 scales_of(vec_u32 amax)
+/* rx_mx_scale() and rx_mxint8_scale() of blocks that are not left to the portable functions */
+RX_INLINE vec_u32 scales_of(enum rx_mx_format format, vec_u32 amax)
 {
+	if (format == RX_MX_INT8)
+		return (amax + 0x1ffffu) >> 23;
 	return vec_max((amax + 0x1fffffu) >> 23, 8) - 8;
+}
+
+/* What values are multiplied by */
+RX_INLINE vec_u32 factors_of(enum rx_mx_format format, vec_u32 scales)
+{
+	/* A block of zeros has scale 0 in both. */
+	if (format == RX_MX_INT8)
+		return (260u - vec_max(scales, INT8_SCALE_ENCODE)) << 23;
+	return (254u - scales) << 23;
 }
 
 RX_INLINE void store_scales(uint8_t *to, vec_u32 scales, uint32_t n)
@@ -235,15 +270,14 @@ RX_INLINE void store_scales(uint8_t *to, vec_u32 scales, uint32_t n)
 /* ---- encoding: rounding a block ---- */
 
 /* Types of 16 bits are unpacked within halves of registers, as packing puts them together again. */
-RX_INLINE struct words load_magnitudes(const uint8_t *from, uint32_t dtype)
+RX_INLINE struct values load_values(const uint8_t *from, uint32_t dtype)
 {
-	const __m256i magnitude = _mm256_set1_epi16(0x7fff);
-	struct words out;
+	struct values out;
 
 	if (dtype == RX_FLOAT32)
-		return magnitudes_of(load_floats((const float *)(const void *)from));
+		return load_floats((const float *)(const void *)from);
 	for (unsigned half = 0; half < 2; half++) {
-		__m256i in = _mm256_and_si256(load_bytes(from + half * VEC_BYTES), magnitude);
+		__m256i in = load_bytes(from + half * VEC_BYTES);
 		__m256i low;
 		__m256i high;
 
@@ -255,13 +289,13 @@ RX_INLINE struct words load_magnitudes(const uint8_t *from, uint32_t dtype)
 			low = (__m256i)_mm256_cvtph_ps(_mm256_castsi256_si128(in));
 			high = (__m256i)_mm256_cvtph_ps(_mm256_extracti128_si256(in, 1));
 		}
-		out.v[2 * half] = (vec_u32)low;
-		out.v[2 * half + 1] = (vec_u32)high;
+		out.v[2 * half] = (vec_f32)low;
+		out.v[2 * half + 1] = (vec_f32)high;
 	}
 	return out;
 }
 
-/* Bytes that were packed from load_magnitudes(), in order */
+/* Bytes that were packed from load_values(), in order */
 RX_INLINE __m256i in_order(__m256i packed, uint32_t dtype)
 {
 	if (dtype == RX_FLOAT32)
@@ -321,13 +355,26 @@ RX_INLINE __m256i signs_of(const uint8_t *src, uint32_t dtype)
 	return _mm256_and_si256(_mm256_packs_epi16(low, high), sign);
 }
 
-/* A finite block. Return: its codes, without signs, in no particular order. */
-RX_INLINE __m256i encode_block(uint8_t *elems, const uint8_t *src, uint32_t dtype, vec_f32 factor)
+/* Integers nearest to values times @factor, not yet in order */
+RX_INLINE __m256i integers_of(struct values in, vec_f32 factor)
 {
-	__m256i codes = codes_of(load_magnitudes(src, dtype), factor);
-	__m256i packed = in_order(_mm256_or_si256(codes, signs_of(src, dtype)), dtype);
+	__m256i words[N_VECS];
 
-	_mm256_storeu_si256((__m256i *)(void *)elems, packed);
+	EACH_VECTOR words[v] = _mm256_cvtps_epi32((__m256)(in.v[v] * factor));
+	return _mm256_packs_epi16(
+		_mm256_packs_epi32(words[0], words[1]), _mm256_packs_epi32(words[2], words[3]));
+}
+
+/* A finite block. Return: bytes that are zero where an element is, in no particular order. */
+RX_INLINE __m256i encode_block(enum rx_mx_format format, uint8_t *elems, const uint8_t *src,
+	uint32_t dtype, vec_f32 factor)
+{
+	struct values in = load_values(src, dtype);
+	__m256i codes = format == RX_MX_INT8 ? integers_of(in, factor)
+					     : codes_of(magnitudes_of(in), factor);
+	__m256i bytes = format == RX_MX_INT8 ? codes : _mm256_or_si256(codes, signs_of(src, dtype));
+
+	_mm256_storeu_si256((__m256i *)(void *)elems, in_order(bytes, dtype));
 	return codes;
 }
 
@@ -345,7 +392,7 @@ struct span {
 	uint8_t *scales;
 	uint32_t n_blocks;    /* 1 .. SPAN */
 	uint32_t n_saturated; /* blocks */
-	uint32_t special;     /* a bit for each block with NaN or infinity */
+	uint32_t portable;    /* a bit for each block that is left to the portable functions */
 	float factors[SPAN];
 };
 
@@ -358,130 +405,187 @@ RX_INLINE uint32_t lanes_from(vec_u32 values, uint32_t limit)
 	return (uint32_t)_mm256_movemask_ps((__m256)is);
 }
 
-/* Of @n blocks from @at on; at most a group, all of whose factors there is room for */
-RX_INLINE void find_scales(struct span *span, uint32_t at, uint32_t n, vec_u32 amax, uint32_t dtype)
+/* Which blocks are left to the portable functions, by their largest magnitude */
+RX_INLINE uint32_t portable_lanes(enum rx_mx_format format, vec_u32 amax)
 {
-	const uint32_t saturating = (dtype == RX_FLOAT16 ? 0x47800000u : RX_MX_INF) - 0x80000u;
-	vec_u32 scales = scales_of(amax);
-	uint32_t special = lanes_from(amax, RX_MX_INF);
-
-	vec_store((uint8_t *)(span->factors + at), (vec_u8)((254u - scales) << 23));
-	store_scales(span->scales + at, scales, n);
-	span->special |= special << at;
-	span->n_saturated += (uint32_t)__builtin_popcount(lanes_from(amax, saturating) & ~special);
+	if (format == RX_MX_FP8)
+		return lanes_from(amax, RX_MX_INF);
+	/* Not zero, and so small that the factor would be too large */
+	return lanes_from(amax, RX_MXINT8_AMAX + 1) |
+	       (lanes_from(amax, 1) & ~lanes_from(amax, INT8_SCALE_ENCODE << 23));
 }
 
-RX_INLINE void look(struct span *span, uint32_t dtype)
+/* Largest magnitudes from here on are rounded to above the type's. */
+RX_INLINE uint32_t saturating_from(enum rx_mx_format format, uint32_t dtype)
+{
+	if (format == RX_MX_FP8)
+		return (dtype == RX_FLOAT16 ? 0x47800000u : RX_MX_INF) - 0x80000u;
+	return dtype == RX_FLOAT16 ? 0x477e0001u : RX_MX_INF;
+}
+
+/* Of @n blocks from @at on; at most a group, all of whose factors there is room for */
+RX_INLINE void find_scales(enum rx_mx_format format, struct span *span, uint32_t at, uint32_t n,
+	vec_u32 amax, uint32_t dtype)
+{
+	uint32_t saturated = lanes_from(amax, saturating_from(format, dtype));
+	uint32_t portable = portable_lanes(format, amax);
+	vec_u32 scales = scales_of(format, amax);
+
+	vec_store((uint8_t *)(span->factors + at), (vec_u8)factors_of(format, scales));
+	store_scales(span->scales + at, scales, n);
+	span->portable |= portable << at;
+	span->n_saturated += (uint32_t)__builtin_popcount(saturated & ~portable);
+}
+
+RX_INLINE void look(enum rx_mx_format format, struct span *span, uint32_t dtype)
 {
 	const uint64_t step = RX_MX_BLOCK * value_bytes(dtype);
 	uint32_t at = 0;
 
-	span->special = 0;
+	span->portable = 0;
 	span->n_saturated = 0;
 	for (; at + GROUP <= span->n_blocks; at += GROUP)
-		find_scales(span, at, GROUP, amax_of(span->src + at * step, GROUP, dtype), dtype);
+		find_scales(format, span, at, GROUP, amax_of(span->src + at * step, GROUP, dtype),
+			dtype);
 	if (at < span->n_blocks)
-		find_scales(span, at, span->n_blocks - at,
+		find_scales(format, span, at, span->n_blocks - at,
 			amax_of(span->src + at * step, span->n_blocks - at, dtype), dtype);
 }
 
-/* In how many blocks did something become zero? */
-static uint32_t count_flushed(const struct span *span, uint32_t dtype)
+/* Bytes of ones where values are zero, in the order of what encode_block() returns */
+RX_INLINE __m256i zeros_of(const uint8_t *src, uint32_t dtype)
 {
-	const __m256i sign = _mm256_set1_epi8((int8_t)0x80);
-	uint32_t n = 0;
+	const __m256i zero = _mm256_setzero_si256();
+	__m256i halves[2];
 
-	for (uint32_t b = 0; b < span->n_blocks; b++) {
-		struct words zero =
-			load_magnitudes(span->src + b * RX_MX_BLOCK * value_bytes(dtype), dtype);
-		__m256i elems = load_bytes(span->elems + b * RX_MX_BLOCK);
-		uint32_t zeros = equal_bytes(_mm256_or_si256(elems, sign), sign);
-		__m256i packed;
+	for (unsigned half = 0; half < 2; half++) {
+		const uint8_t *from = src + half * RX_MX_BLOCK / 2 * value_bytes(dtype);
+		__m256i low = load_bytes(from);
 
-		EACH_VECTOR zero.v[v] = (vec_u32)(zero.v[v] == 0);
-		packed = _mm256_packs_epi16(
-			_mm256_packs_epi32((__m256i)zero.v[0], (__m256i)zero.v[1]),
-			_mm256_packs_epi32((__m256i)zero.v[2], (__m256i)zero.v[3]));
-		zeros &= ~(uint32_t)_mm256_movemask_epi8(in_order(packed, dtype));
-		n += zeros != 0 && !(span->special >> b & 1);
+		if (dtype == RX_FLOAT32)
+			halves[half] = _mm256_packs_epi32(
+				_mm256_cmpeq_epi32(_mm256_slli_epi32(low, 1), zero),
+				_mm256_cmpeq_epi32(
+					_mm256_slli_epi32(load_bytes(from + VEC_BYTES), 1), zero));
+		else
+			halves[half] = _mm256_cmpeq_epi16(_mm256_slli_epi16(low, 1), zero);
 	}
-	return n;
+	return _mm256_packs_epi16(halves[0], halves[1]);
 }
 
-RX_INLINE void encode_span(struct span *span, uint32_t dtype, struct rx_mx_stats *stats)
+/* Did something of a block become zero that was not? @codes are what encode_block() returned. */
+RX_INLINE bool is_flushed(const uint8_t *src, uint32_t dtype, __m256i codes)
+{
+	__m256i zeros = _mm256_cmpeq_epi8(codes, _mm256_setzero_si256());
+
+	/* Ones in the second, zeros in the first */
+	return !_mm256_testc_si256(zeros_of(src, dtype), zeros);
+}
+
+RX_INLINE void encode_span(
+	enum rx_mx_format format, struct span *span, uint32_t dtype, struct rx_mx_stats *stats)
 {
 	const uint64_t step = RX_MX_BLOCK * value_bytes(dtype);
-	__m256i least = _mm256_set1_epi8(0x7f);
+	uint32_t n_flushed = 0;
 
-	look(span, dtype);
+	look(format, span, dtype);
 	for (uint32_t b = 0; b < span->n_blocks; b++) {
 		const uint8_t *src = span->src + b * step;
 		uint8_t *elems = span->elems + b * RX_MX_BLOCK;
+		__m256i codes;
 
 		for (uint64_t line = 0; line < step; line += RX_CACHE_LINE)
 			__builtin_prefetch(src + SPAN * step + line);
 		__builtin_prefetch(elems + AHEAD, 1);
-		if (rx_unlikely(span->special >> b & 1))
-			rx_mx_portable.encode(
+		if (rx_unlikely(span->portable >> b & 1)) {
+			rx_mx_portable[format].encode(
 				elems, span->scales + b, src, dtype, RX_MX_BLOCK, stats);
-		else
-			least = _mm256_min_epu8(
-				least, encode_block(elems, src, dtype,
-					       VEC_SPLAT(vec_f32, span->factors[b])));
+			continue;
+		}
+		codes = encode_block(
+			format, elems, src, dtype, VEC_SPLAT(vec_f32, span->factors[b]));
+		/* Integers become zero in so many blocks that asking first costs more. */
+		if (format == RX_MX_INT8 ||
+			rx_unlikely(equal_bytes(codes, _mm256_setzero_si256()) != 0))
+			n_flushed += is_flushed(src, dtype, codes);
 	}
 	if (!stats)
 		return;
-	stats->n_blocks += span->n_blocks - (uint32_t)__builtin_popcount(span->special);
+	stats->n_blocks += span->n_blocks - (uint32_t)__builtin_popcount(span->portable);
 	stats->n_saturated += span->n_saturated;
-	if (rx_unlikely(equal_bytes(least, _mm256_setzero_si256()) != 0))
-		stats->n_flushed += count_flushed(span, dtype);
+	stats->n_flushed += n_flushed;
 }
 
-RX_INLINE void encode_as(uint8_t *elems, uint8_t *scales, const uint8_t *src, uint32_t dtype,
-	uint64_t count, struct rx_mx_stats *stats)
+RX_INLINE void encode_as(enum rx_mx_format format, uint8_t *elems, uint8_t *scales,
+	const uint8_t *src, uint32_t dtype, uint64_t count, struct rx_mx_stats *stats)
 {
 	struct span span = {.src = src, .elems = elems, .scales = scales};
 
 	while (count >= RX_MX_BLOCK) {
 		span.n_blocks = (uint32_t)rx_min_u64(count / RX_MX_BLOCK, SPAN);
-		encode_span(&span, dtype, stats);
+		encode_span(format, &span, dtype, stats);
 		span.elems += span.n_blocks * RX_MX_BLOCK;
 		span.scales += span.n_blocks;
 		span.src += span.n_blocks * RX_MX_BLOCK * value_bytes(dtype);
 		count -= span.n_blocks * RX_MX_BLOCK;
 	}
 	if (count > 0)
-		rx_mx_portable.encode(span.elems, span.scales, span.src, dtype, count, stats);
+		rx_mx_portable[format].encode(
+			span.elems, span.scales, span.src, dtype, count, stats);
 }
 
-static void encode(uint8_t *elems, uint8_t *scales, const void *src, uint32_t dtype, uint64_t count,
-	struct rx_mx_stats *stats)
+RX_INLINE void encode(enum rx_mx_format format, uint8_t *elems, uint8_t *scales, const void *src,
+	uint32_t dtype, uint64_t count, struct rx_mx_stats *stats)
 {
 	if (dtype == RX_FLOAT32)
-		encode_as(elems, scales, src, RX_FLOAT32, count, stats);
+		encode_as(format, elems, scales, src, RX_FLOAT32, count, stats);
 	else if (dtype == RX_BFLOAT16)
-		encode_as(elems, scales, src, RX_BFLOAT16, count, stats);
+		encode_as(format, elems, scales, src, RX_BFLOAT16, count, stats);
 	else
-		encode_as(elems, scales, src, RX_FLOAT16, count, stats);
+		encode_as(format, elems, scales, src, RX_FLOAT16, count, stats);
 }
 
 /* ---- decoding ---- */
 
+/* Scales at which there are no values that are not wanted */
+struct bounds {
+	uint32_t min;
+	uint32_t max;
+};
+
+RX_INLINE struct bounds bounds_of(enum rx_mx_format format, uint32_t dtype)
+{
+	if (format == RX_MX_INT8)
+		return (struct bounds){INT8_SCALE_MIN,
+			dtype == RX_FLOAT16 ? INT8_SCALE_MAX_F16 : RX_MX_ESCAPE - 1};
+	return (struct bounds){dtype == RX_BFLOAT16 ? FP8_SCALE_MIN_BF16 : 0,
+		dtype == RX_FLOAT16 ? FP8_SCALE_MAX_F16 : FP8_SCALE_MAX};
+}
+
 /* A block without NaN, infinity or values that are not wanted */
-RX_INLINE bool is_plain(__m256i elems, uint32_t scale, uint32_t scale_min, uint32_t scale_max)
+RX_INLINE bool is_plain(
+	enum rx_mx_format format, __m256i elems, uint32_t scale, struct bounds bounds)
 {
 	const __m256i sign = _mm256_set1_epi8((int8_t)0x80);
 
-	return scale >= scale_min && scale <= scale_max &&
+	if (format == RX_MX_INT8)
+		return scale <= bounds.max &&
+		       (scale >= bounds.min || _mm256_testz_si256(elems, elems));
+	return scale >= bounds.min && scale <= bounds.max &&
 	       equal_bytes(_mm256_or_si256(elems, sign), _mm256_set1_epi8((int8_t)0xff)) == 0;
 }
 
 /* The values of a plain block; exact */
-RX_INLINE struct values values_of(__m256i elems, uint32_t scale)
+RX_INLINE struct values values_of(enum rx_mx_format format, __m256i elems, uint32_t scale)
 {
-	vec_f32 factor = VEC_SPLAT(vec_f32, rx_mx_float((scale + 8u) << 23));
-	struct values out = expand(elems);
+	uint32_t field = scale + 8u;
+	struct values out = format == RX_MX_INT8 ? expand_int8(elems) : expand_fp8(elems);
+	vec_f32 factor;
 
+	/* Below INT8_SCALE_MIN all of them are zero. */
+	if (format == RX_MX_INT8)
+		field = scale < INT8_SCALE_MIN ? 1u : scale - INT8_SCALE_MIN + 1u;
+	factor = VEC_SPLAT(vec_f32, rx_mx_float(field << 23));
 	EACH_VECTOR out.v[v] *= factor;
 	return out;
 }
@@ -503,12 +607,13 @@ RX_INLINE void put(uint8_t *to, __m256i value, enum how how)
 	}
 }
 
-/* All digits of an E4M3 are in the upper half of an fp32, so that no rounding is needed. */
-RX_INLINE void put_bf16(uint8_t *to, __m256i elems, uint32_t scale, enum how how)
+/* All digits of an element are in the upper half of an fp32, so that no rounding is needed. */
+RX_INLINE void put_bf16(
+	enum rx_mx_format format, uint8_t *to, __m256i elems, uint32_t scale, enum how how)
 {
 	const __m256i even_first = _mm256_broadcastsi128_si256(
 		_mm_setr_epi8(0, 2, 4, 6, 8, 10, 12, 14, 1, 3, 5, 7, 9, 11, 13, 15));
-	struct values in = values_of(_mm256_shuffle_epi8(elems, even_first), scale);
+	struct values in = values_of(format, _mm256_shuffle_epi8(elems, even_first), scale);
 
 	for (unsigned half = 0; half < 2; half++) {
 		__m256i even = _mm256_srli_epi32((__m256i)in.v[2 * half], 16);
@@ -518,15 +623,16 @@ RX_INLINE void put_bf16(uint8_t *to, __m256i elems, uint32_t scale, enum how how
 	}
 }
 
-RX_INLINE void put_block(uint8_t *to, uint32_t dtype, __m256i elems, uint32_t scale, enum how how)
+RX_INLINE void put_block(enum rx_mx_format format, uint8_t *to, uint32_t dtype, __m256i elems,
+	uint32_t scale, enum how how)
 {
 	struct values in;
 
 	if (dtype == RX_BFLOAT16) {
-		put_bf16(to, elems, scale, how);
+		put_bf16(format, to, elems, scale, how);
 		return;
 	}
-	in = values_of(elems, scale);
+	in = values_of(format, elems, scale);
 	if (dtype == RX_FLOAT32) {
 		EACH_VECTOR put(to + v * VEC_BYTES, (__m256i)in.v[v], how);
 		return;
@@ -536,49 +642,49 @@ RX_INLINE void put_block(uint8_t *to, uint32_t dtype, __m256i elems, uint32_t sc
 			_mm256_set_m128i(to_f16(in.v[2 * half + 1]), to_f16(in.v[2 * half])), how);
 }
 
-RX_INLINE void decode_as(uint8_t *dst, uint32_t dtype, const uint8_t *elems, const uint8_t *scales,
-	uint64_t count, enum how how)
+RX_INLINE void decode_as(enum rx_mx_format format, uint8_t *dst, uint32_t dtype,
+	const uint8_t *elems, const uint8_t *scales, uint64_t count, enum how how)
 {
 	const uint64_t step = RX_MX_BLOCK * value_bytes(dtype);
-	const uint32_t scale_min = dtype == RX_BFLOAT16 ? SCALE_MIN_BF16 : 0;
-	const uint32_t scale_max = dtype == RX_FLOAT16 ? SCALE_MAX_F16 : SCALE_MAX;
+	const struct bounds bounds = bounds_of(format, dtype);
 
 	for (; count >= RX_MX_BLOCK; count -= RX_MX_BLOCK) {
 		__m256i block = load_bytes(elems);
 
-		if (rx_likely(is_plain(block, *scales, scale_min, scale_max)))
-			put_block(dst, dtype, block, *scales, how);
+		if (rx_likely(is_plain(format, block, *scales, bounds)))
+			put_block(format, dst, dtype, block, *scales, how);
 		else
-			rx_mx_portable.decode(dst, dtype, elems, scales, RX_MX_BLOCK, false);
+			rx_mx_portable[format].decode(
+				dst, dtype, elems, scales, RX_MX_BLOCK, false);
 		elems += RX_MX_BLOCK;
 		scales++;
 		dst += step;
 	}
 	if (count > 0)
-		rx_mx_portable.decode(dst, dtype, elems, scales, count, false);
+		rx_mx_portable[format].decode(dst, dtype, elems, scales, count, false);
 }
 
 /* Unaligned destinations go through the cache. */
-RX_INLINE void decode_how(uint8_t *dst, uint32_t dtype, const uint8_t *elems, const uint8_t *scales,
-	uint64_t count, bool stream)
+RX_INLINE void decode_how(enum rx_mx_format format, uint8_t *dst, uint32_t dtype,
+	const uint8_t *elems, const uint8_t *scales, uint64_t count, bool stream)
 {
 	if (stream && (uintptr_t)dst % VEC_BYTES == 0)
-		decode_as(dst, dtype, elems, scales, count, HOW_STREAM_32);
+		decode_as(format, dst, dtype, elems, scales, count, HOW_STREAM_32);
 	else if (stream && (uintptr_t)dst % (VEC_BYTES / 2) == 0)
-		decode_as(dst, dtype, elems, scales, count, HOW_STREAM_16);
+		decode_as(format, dst, dtype, elems, scales, count, HOW_STREAM_16);
 	else
-		decode_as(dst, dtype, elems, scales, count, HOW_CACHED);
+		decode_as(format, dst, dtype, elems, scales, count, HOW_CACHED);
 }
 
-static void decode(void *dst, uint32_t dtype, const uint8_t *elems, const uint8_t *scales,
-	uint64_t count, bool stream)
+RX_INLINE void decode(enum rx_mx_format format, void *dst, uint32_t dtype, const uint8_t *elems,
+	const uint8_t *scales, uint64_t count, bool stream)
 {
 	if (dtype == RX_FLOAT32)
-		decode_how(dst, RX_FLOAT32, elems, scales, count, stream);
+		decode_how(format, dst, RX_FLOAT32, elems, scales, count, stream);
 	else if (dtype == RX_BFLOAT16)
-		decode_how(dst, RX_BFLOAT16, elems, scales, count, stream);
+		decode_how(format, dst, RX_BFLOAT16, elems, scales, count, stream);
 	else
-		decode_how(dst, RX_FLOAT16, elems, scales, count, stream);
+		decode_how(format, dst, RX_FLOAT16, elems, scales, count, stream);
 }
 
 /* ---- sums ---- */
@@ -595,25 +701,27 @@ RX_INLINE bool add_block(float *acc, struct values terms)
 	return true;
 }
 
-static void decode_add(
-	float *acc, const uint8_t *elems, const uint8_t *scales, uint64_t count, bool first)
+RX_INLINE void decode_add(enum rx_mx_format format, float *acc, const uint8_t *elems,
+	const uint8_t *scales, uint64_t count, bool first)
 {
+	const struct bounds bounds = bounds_of(format, RX_FLOAT32);
+
 	if (first) {
-		decode_as((uint8_t *)acc, RX_FLOAT32, elems, scales, count, HOW_CACHED);
+		decode_as(format, (uint8_t *)acc, RX_FLOAT32, elems, scales, count, HOW_CACHED);
 		return;
 	}
 	for (; count >= RX_MX_BLOCK; count -= RX_MX_BLOCK) {
 		__m256i block = load_bytes(elems);
 
-		if (rx_unlikely(!is_plain(block, *scales, 0, SCALE_MAX) ||
-				!add_block(acc, values_of(block, *scales))))
-			rx_mx_portable.decode_add(acc, elems, scales, RX_MX_BLOCK, false);
+		if (rx_unlikely(!is_plain(format, block, *scales, bounds) ||
+				!add_block(acc, values_of(format, block, *scales))))
+			rx_mx_portable[format].decode_add(acc, elems, scales, RX_MX_BLOCK, false);
 		elems += RX_MX_BLOCK;
 		scales++;
 		acc += RX_MX_BLOCK;
 	}
 	if (count > 0)
-		rx_mx_portable.decode_add(acc, elems, scales, count, false);
+		rx_mx_portable[format].decode_add(acc, elems, scales, count, false);
 }
 
 RX_INLINE void finish_as(uint8_t *dst, uint32_t dtype, const float *acc, uint64_t count,
@@ -632,12 +740,12 @@ RX_INLINE void finish_as(uint8_t *dst, uint32_t dtype, const float *acc, uint64_
 		if (rx_likely(!any_above(magnitudes_of(in), largest)))
 			store_values(dst, dtype, in);
 		else
-			rx_mx_portable.finish(dst, dtype, acc, RX_MX_BLOCK, op, n_ranks);
+			rx_mx_portable[RX_MX_FP8].finish(dst, dtype, acc, RX_MX_BLOCK, op, n_ranks);
 		acc += RX_MX_BLOCK;
 		dst += step;
 	}
 	if (count > 0)
-		rx_mx_portable.finish(dst, dtype, acc, count, op, n_ranks);
+		rx_mx_portable[RX_MX_FP8].finish(dst, dtype, acc, count, op, n_ranks);
 }
 
 static void finish(
@@ -651,9 +759,45 @@ static void finish(
 		finish_as(dst, RX_FLOAT16, acc, count, op, n_ranks);
 }
 
-const struct rx_mx_table rx_mx_avx2 = {
-	.encode = encode,
-	.decode = decode,
-	.decode_add = decode_add,
-	.finish = finish,
+/* ---- the tables ---- */
+
+static void fp8_encode(uint8_t *elems, uint8_t *scales, const void *src, uint32_t dtype,
+	uint64_t count, struct rx_mx_stats *stats)
+{
+	encode(RX_MX_FP8, elems, scales, src, dtype, count, stats);
+}
+
+static void fp8_decode(void *dst, uint32_t dtype, const uint8_t *elems, const uint8_t *scales,
+	uint64_t count, bool stream)
+{
+	decode(RX_MX_FP8, dst, dtype, elems, scales, count, stream);
+}
+
+static void fp8_decode_add(
+	float *acc, const uint8_t *elems, const uint8_t *scales, uint64_t count, bool first)
+{
+	decode_add(RX_MX_FP8, acc, elems, scales, count, first);
+}
+
+static void int8_encode(uint8_t *elems, uint8_t *scales, const void *src, uint32_t dtype,
+	uint64_t count, struct rx_mx_stats *stats)
+{
+	encode(RX_MX_INT8, elems, scales, src, dtype, count, stats);
+}
+
+static void int8_decode(void *dst, uint32_t dtype, const uint8_t *elems, const uint8_t *scales,
+	uint64_t count, bool stream)
+{
+	decode(RX_MX_INT8, dst, dtype, elems, scales, count, stream);
+}
+
+static void int8_decode_add(
+	float *acc, const uint8_t *elems, const uint8_t *scales, uint64_t count, bool first)
+{
+	decode_add(RX_MX_INT8, acc, elems, scales, count, first);
+}
+
+const struct rx_mx_table rx_mx_avx2[RX_MX_FORMAT_N] = {
+	[RX_MX_FP8] = {fp8_encode, fp8_decode, fp8_decode_add, finish},
+	[RX_MX_INT8] = {int8_encode, int8_decode, int8_decode_add, finish},
 };
