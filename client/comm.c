@@ -320,9 +320,10 @@ rcclx_result rcclx_comm_status(struct rcclx_comm *comm)
 	if (session_usable(comm->client) == RCCLX_OK)
 		op_take_completions(comm->client);
 	r = comm_usable(comm);
-	/* A rank that is gone does not come to the next operation. */
+	/* One that has left is no failure: all may be about to do so. */
 	for (uint32_t rank = 0; r == RCCLX_OK && rank < comm->n_ranks; rank++)
-		r = comm_fault(comm, rank, NULL);
+		if (atomic_load(&comm->fabric.ctl->status[rank]) == RX_MEMBER_DEAD)
+			r = comm_fault(comm, rank, NULL);
 	if (r == RCCLX_OK && comm_daemon_lost(comm))
 		r = session_lost_error(comm->client);
 	return r;

@@ -288,9 +288,12 @@ RCCLX_API rcclx_result rcclx_comm_abort(struct rcclx_comm *comm);
  * rcclx_comm_status() - is the communicator still good?
  * @comm: communicator
  *
+ * That a rank has left it, as all do in the end, is no failure. Only an operation that needs the
+ * rank fails, and from then on the communicator has.
+ *
  * Thread safety: any thread.
- * Return: RCCLX_OK; or what operations on it now return: RCCLX_ERR_PEER_LOST, RCCLX_ERR_ABORTED,
- *         RCCLX_ERR_DAEMON_LOST, RCCLX_ERR_TIMEOUT (its deadline passed).
+ * Return: RCCLX_OK; or what operations on it now return: RCCLX_ERR_PEER_LOST (a rank has died),
+ *         RCCLX_ERR_ABORTED, RCCLX_ERR_DAEMON_LOST, RCCLX_ERR_TIMEOUT (its deadline passed).
  * Since: 0.1
  */
 RCCLX_API rcclx_result rcclx_comm_status(struct rcclx_comm *comm);

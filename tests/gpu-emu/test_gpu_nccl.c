@@ -64,9 +64,23 @@ static int open_rank(struct rank_ctx *ctx, ncclComm_t *comm_p)
 	return get_memory(ctx, &out);
 }
 
+/* As PyTorch's watchdog asks, at any time, and its shutdown after ncclCommFinalize(). */
+static int expect_good(struct rank_ctx *ctx, ncclComm_t comm)
+{
+	ncclResult_t async = ncclInternalError;
+
+	NCCL_OK(ctx, ncclCommGetAsyncError(comm, &async));
+	RANK_CHECK(ctx, async == ncclSuccess, "the state is %d: %s", (int)async,
+		ncclGetLastError(comm));
+	return 0;
+}
+
+/* Not at the same time as others: that they have left is no failure. */
 static int close_rank(struct rank_ctx *ctx, ncclComm_t comm)
 {
 	must(user->stream_sync(stream), "waiting for the stream");
+	test_sleep_ms(2 * ctx->rank);
+	RANK_DO(expect_good(ctx, comm));
 	NCCL_OK(ctx, ncclCommDestroy(comm));
 	RANK_DO(put_memory(ctx, in));
 	RANK_DO(put_memory(ctx, out));
@@ -293,6 +307,138 @@ static int rank_graph(struct rank_ctx *ctx)
 	return close_rank(ctx, comm);
 }
 
+/* ---- ranks leave at different times ---- */
+
+#define N_LEAVES 40u
+
+/* How many ranks are in the same group of the round, and which one this is of them. */
+struct group {
+	uint32_t n_ranks;
+	uint32_t rank;
+	uint32_t first; /* of the world */
+	uint32_t step;
+};
+
+static uint32_t draw(uint32_t *state, uint32_t n)
+{
+	*state = *state * 1664525u + 1013904223u;
+	return (*state >> 8) % n;
+}
+
+static void dawdle(uint32_t *state)
+{
+	test_sleep_ms(draw(state, 4));
+}
+
+/* Of a communicator that blocks, or does not: now it is over. */
+static int over(struct rank_ctx *ctx, ncclComm_t comm, ncclResult_t r)
+{
+	if (r == ncclInProgress)
+		RANK_DO(nccl_poll(ctx, comm, &r));
+	RANK_CHECK(ctx, r == ncclSuccess, "%d: %s", (int)r, ncclGetLastError(comm));
+	return 0;
+}
+
+static struct group make_group(const struct rank_ctx *ctx, uint32_t round)
+{
+	if (round % 3 == 2)
+		return (struct group){ctx->n_ranks, ctx->rank, 0, 1};
+	return (struct group){ctx->n_ranks / 2, ctx->rank / 2, ctx->rank % 2, 2};
+}
+
+static int split(
+	struct rank_ctx *ctx, ncclComm_t world, uint32_t round, bool blocking, ncclComm_t *comm_p)
+{
+	ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+	struct group group = make_group(ctx, round);
+	ncclResult_t r = ncclSuccess;
+
+	config.blocking = blocking;
+	r = ncclCommSplit(world, (int)group.first, (int)ctx->rank, comm_p, &config);
+	RANK_DO(over(ctx, world, r));
+	return over(ctx, *comm_p, r);
+}
+
+static int group_sum(const struct group *group, uint32_t round, uint32_t i)
+{
+	int sum = 0;
+
+	for (uint32_t rank = 0; rank < group->n_ranks; rank++)
+		sum += value(group->first + rank * group->step, round, i);
+	return sum;
+}
+
+/* In a ring, so that each rank depends on one that may be gone when it looks. */
+static int transfer(struct rank_ctx *ctx, ncclComm_t comm, const struct group *group)
+{
+	int next = (int)((group->rank + 1) % group->n_ranks);
+	int previous = (int)((group->rank + group->n_ranks - 1) % group->n_ranks);
+
+	NCCL_OK(ctx, ncclGroupStart());
+	NCCL_OK(ctx, ncclSend(send_at(0), N_INTS, ncclInt32, next, comm, stream));
+	NCCL_OK(ctx, ncclRecv(recv_at(N_INTS), N_INTS, ncclInt32, previous, comm, stream));
+	NCCL_OK(ctx, ncclGroupEnd());
+	return 0;
+}
+
+static int check_group(struct rank_ctx *ctx, const struct group *group, uint32_t round)
+{
+	static int got[2 * N_INTS];
+	uint32_t previous = (group->rank + group->n_ranks - 1) % group->n_ranks;
+
+	take(got, 2 * N_INTS);
+	for (uint32_t i = 0; i < N_INTS; i++)
+		RANK_CHECK(ctx,
+			got[i] == group_sum(group, round, i) &&
+				got[N_INTS + i] ==
+					value(group->first + previous * group->step, round, i),
+			"round %u: %d and %d at %u", round, got[i], got[N_INTS + i], i);
+	return 0;
+}
+
+static int use_and_leave(struct rank_ctx *ctx, ncclComm_t comm, uint32_t round, uint32_t *state)
+{
+	struct group group = make_group(ctx, round);
+	int host = value(ctx->rank, round, 0);
+
+	bring(ctx->rank, round, N_INTS);
+	dawdle(state);
+	NCCL_OK(ctx,
+		ncclAllReduce(send_at(0), recv_at(0), N_INTS, ncclInt32, ncclSum, comm, stream));
+	RANK_DO(transfer(ctx, comm, &group));
+	if (round % 2) {
+		RANK_DO(over(
+			ctx, comm, ncclAllReduce(&host, &host, 1, ncclInt32, ncclSum, comm, NULL)));
+		RANK_CHECK(ctx, host == group_sum(&group, round, 0), "host: %d", host);
+	}
+	/* Some end it when they have what they want, others at once. */
+	if (draw(state, 2))
+		must(user->stream_sync(stream), "waiting for the stream");
+	dawdle(state);
+	RANK_DO(expect_good(ctx, comm));
+	NCCL_OK(ctx, ncclCommFinalize(comm));
+	dawdle(state);
+	RANK_DO(expect_good(ctx, comm));
+	NCCL_OK(ctx, ncclCommDestroy(comm));
+	return check_group(ctx, &group, round);
+}
+
+static int rank_leaves(struct rank_ctx *ctx)
+{
+	const bool *blocking = ctx->arg;
+	uint32_t state = ctx->rank * 7919 + 1;
+	ncclComm_t world = NULL;
+
+	RANK_DO(open_rank(ctx, &world));
+	for (uint32_t round = 0; round < N_LEAVES; round++) {
+		ncclComm_t comm = NULL;
+
+		RANK_DO(split(ctx, world, round, *blocking, &comm));
+		RANK_DO(use_and_leave(ctx, comm, round, &state));
+	}
+	return close_rank(ctx, world);
+}
+
 /* ---- a rank dies ---- */
 
 static int rank_death(struct rank_ctx *ctx)
@@ -353,6 +499,19 @@ static void test_graph(void **state)
 	run(3, rank_graph);
 }
 
+/* What was complete for all stays so, and leaving is no failure. */
+static void test_leaving(void **state)
+{
+	(void)state;
+	for (int i = 0; i < 2; i++) {
+		struct node *node = gpu_node(NULL, NULL);
+		bool blocking = i == 0;
+
+		world_run(node, 4, rank_leaves, &blocking);
+		node_stop(node);
+	}
+}
+
 static void test_death(void **state)
 {
 	struct node *node = gpu_node(NULL, NULL);
@@ -373,6 +532,7 @@ int main(void)
 		HARNESS_TEST(test_several_communicators),
 		HARNESS_TEST(test_scalar_on_device),
 		HARNESS_TEST(test_graph),
+		HARNESS_TEST(test_leaving),
 		HARNESS_TEST(test_death),
 	};
 	int r = 0;

@@ -237,9 +237,14 @@ static int rank_leaver(struct rank_ctx *ctx)
 	RANK_OK(ctx, rcclx_barrier(comm, NULL));
 	if (ctx->rank == 1) {
 		RANK_OK(ctx, rcclx_comm_destroy(comm));
+		flag_set(ctx->shared, 0, 1);
 	} else {
-		uint64_t start = test_now_ms();
+		uint64_t start = 0;
 
+		/* No failure as long as nothing needs the rank. */
+		RANK_CHECK(ctx, flag_wait(ctx->shared, 0, 1, 10000), "rank 1 stays");
+		RANK_OK(ctx, rcclx_comm_status(comm));
+		start = test_now_ms();
 		RANK_RESULT(ctx, rcclx_barrier(comm, NULL), RCCLX_ERR_PEER_LOST);
 		RANK_WITHIN(ctx, start, 1000);
 		RANK_TEXT(ctx, "rank 1");

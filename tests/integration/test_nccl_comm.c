@@ -540,6 +540,47 @@ static void test_death(void **state)
 	node_stop(node);
 }
 
+/* Leaving, as all do in the end, is no failure of those who stay a little longer. */
+static int rank_leaves_first(struct rank_ctx *ctx)
+{
+	ncclComm_t comm = NULL;
+	ncclResult_t result = ncclInternalError;
+	int in = 1, out = 0;
+
+	RANK_DO(nccl_comm(ctx, 0, &comm));
+	RANK_DO(nccl_sum(ctx, comm, 1, 2));
+	if (ctx->rank == 0) {
+		NCCL_OK(ctx, ncclCommDestroy(comm));
+		flag_set(ctx->shared, 0, 1);
+		return 0;
+	}
+	RANK_CHECK(ctx, flag_wait(ctx->shared, 0, 1, 10000), "rank 0 stays");
+	NCCL_OK(ctx, ncclCommGetAsyncError(comm, &result));
+	RANK_CHECK(ctx, result == ncclSuccess, "the state is %d", (int)result);
+	if (*(const bool *)ctx->arg) {
+		NCCL_IS(ctx, ncclRemoteError,
+			ncclAllReduce(&in, &out, 1, ncclInt32, ncclSum, comm, NULL));
+		RANK_DO(nccl_says(ctx, "rank 0"));
+		NCCL_OK(ctx, ncclCommGetAsyncError(comm, &result));
+		RANK_CHECK(ctx, result == ncclRemoteError, "the state is %d", (int)result);
+	} else {
+		NCCL_OK(ctx, ncclCommFinalize(comm));
+		NCCL_OK(ctx, ncclCommGetAsyncError(comm, &result));
+		RANK_CHECK(ctx, result == ncclSuccess, "finalized, but %d", (int)result);
+	}
+	NCCL_OK(ctx, ncclCommDestroy(comm));
+	return 0;
+}
+
+static void test_leaves_first(void **state)
+{
+	bool is_missed[] = {false, true};
+
+	(void)state;
+	run(2, rank_leaves_first, &is_missed[0]);
+	run(2, rank_leaves_first, &is_missed[1]);
+}
+
 /* No destroy, no free: the daemon has everything back when the process has gone. */
 static int rank_just_exits(struct rank_ctx *ctx)
 {
@@ -688,6 +729,7 @@ int main(void)
 		HARNESS_TEST(test_revoke),
 		HARNESS_TEST(test_abort_forming),
 		HARNESS_TEST(test_death),
+		HARNESS_TEST(test_leaves_first),
 		HARNESS_TEST(test_just_exits),
 		HARNESS_TEST(test_no_daemon),
 #ifndef NCCL_HEADER

@@ -855,10 +855,13 @@ static void test_member_status(void **state)
 	assert_int_equal(comm_fault(&f.comm, UINT32_MAX, NULL), RCCLX_OK);
 	assert_int_equal(comm_fault(&f.comm, 2, NULL), RCCLX_ERR_PEER_LOST);
 	assert_text("rank 2 (pid 102) has left");
+	/* Nobody else has failed for that. */
+	assert_int_equal(rcclx_comm_status(&f.comm), RCCLX_OK);
+	assert_int_equal(comm_usable(&f.comm), RCCLX_OK);
 	/* Whoever asks is told, whoever is in an operation that needs nothing of it goes on. */
+	atomic_store(&f.ctl->status[2], RX_MEMBER_DEAD);
 	assert_int_equal(rcclx_comm_status(&f.comm), RCCLX_ERR_PEER_LOST);
 	assert_int_equal(comm_usable(&f.comm), RCCLX_OK);
-	atomic_store(&f.ctl->status[2], RX_MEMBER_DEAD);
 	assert_int_equal(comm_fault(&f.comm, 2, NULL), RCCLX_ERR_PEER_LOST);
 	assert_text("rank 2 (pid 102) died");
 	close_comm(&f);
