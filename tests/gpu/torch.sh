@@ -14,19 +14,25 @@ daemon=$!
 trap 'kill $daemon 2>/dev/null; rm -rf "$dir"' EXIT
 for _ in $(seq 100); do [ -S "$RCCLX_SOCKET" ] && break; sleep 0.1; done
 
-job() {
+job() { # N ARGUMENT...
 	local n=$1
 	shift
-	timeout 240 "$prefix/bin/rcclxctl" run -- python3 -m torch.distributed.run --standalone \
-		--nproc-per-node "$n" "$here/torch_job.py" "$@" 2>"$dir/errors" && return
-	echo "$n ranks $*: exit status $?" && failed=1
+	timeout 240 "${with_daemon[@]}" "$@" 2>"$dir/errors" && return
+	echo "$n ranks: exit status $?" && failed=1
 	grep -v '^ *\(warnings.warn\|W[0-9]\)' "$dir/errors" | tail -25
 }
 
+with_daemon=("$prefix/bin/rcclxctl" run -- python3)
+
 failed=0
 python3 -c 'import torch; print("PyTorch", torch.__version__, torch.cuda.get_device_name(0))'
-for n in 2 4; do job $n; done
-job 3 killed
+for n in 2 4; do
+	job $n -m torch.distributed.run --standalone --nproc-per-node $n "$here/torch_job.py"
+done
+echo "Groups made by ncclCommSplit(), in communicators that do not block:"
+BOUND=1 TORCH_NCCL_USE_COMM_NONBLOCKING=1 ROWS="all_reduce new_group groups_come_and_go coalesced" \
+	job 4 -m torch.distributed.run --standalone --nproc-per-node 4 "$here/torch_job.py"
+job 3 "$here/torch_job.py" spawn 3 killed
 "$prefix/bin/rcclxctl" devices || failed=1
 kill -0 $daemon || { echo "the daemon has died"; failed=1; }
 [ $failed = 0 ] || tail -30 "$dir/log"

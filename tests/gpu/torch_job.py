@@ -2,19 +2,47 @@
 # SPDX-License-Identifier: MIT
 """PyTorch's "nccl" backend with several processes on one GPU: each row is one thing that works or not.
 
-Started by torch.sh, once per rank, with torchrun's variables. Rank 0 prints the table; the exit status
-is the number of rows that failed.
+Started by torch.sh, once per rank, with torchrun's variables; each row has process groups of its own.
+Rank 0 prints the table; the exit status is the number of rows that failed.
+
+"torch_job.py spawn N killed" starts N ranks itself, without a launcher that ends all when one ends.
 """
 import os
+import random
 import signal
+import socket
+import subprocess
 import sys
 import time
 from datetime import timedelta
 
-import torch
-import torch.distributed as dist
-import torch.nn as nn
-from torch.nn.parallel import DistributedDataParallel
+if sys.argv[1:2] != ["spawn"]:
+    import torch
+    import torch._dynamo  # else DistributedDataParallel imports it, in a circle, beside threads of PyTorch's
+    import torch.distributed as dist
+    import torch.nn as nn
+    from torch.nn.parallel import DistributedDataParallel
+
+
+def spawn(n, args):
+    """The last of @n ranks kills itself, the others have to end well."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    ranks = []
+    for rank in range(n):
+        env = dict(os.environ, RANK=str(rank), LOCAL_RANK=str(rank), WORLD_SIZE=str(n), MASTER_ADDR="127.0.0.1",
+                   MASTER_PORT=str(port))
+        ranks.append(subprocess.Popen([sys.executable, __file__, *args], env=env))
+    ends = [rank.wait() for rank in ranks]
+    wanted = [0] * (n - 1) + [-signal.SIGKILL]
+    if ends != wanted:
+        print(f"{n} ranks  FAILED: they ended with {ends}, expected {wanted}", flush=True)
+    return ends != wanted
+
+
+if sys.argv[1:2] == ["spawn"]:
+    sys.exit(spawn(int(sys.argv[2]), sys.argv[3:]))
 
 RANK = int(os.environ["RANK"])
 N = int(os.environ["WORLD_SIZE"])
@@ -129,6 +157,24 @@ def new_group():
     same(x, torch.stack([data(r) for r in range(RANK % 2, N, 2)]).sum(0))
     torch.cuda.synchronize()
     dist.destroy_process_group(groups[RANK % 2])
+
+
+def groups_come_and_go():
+    """Ranks leave at different times, and while others still wait for the end of theirs."""
+    random.seed(RANK)
+    n_groups = N // 2
+    for turn in range(10):
+        groups = [dist.new_group([r for r in range(N) if r % n_groups == which]) for which in range(n_groups)]
+        mine = groups[RANK % n_groups]
+        x = data(RANK, 1 << 18)
+        time.sleep(random.random() / 50)
+        dist.all_reduce(x, group=mine)
+        time.sleep(random.random() / 50)
+        if RANK < 2:
+            torch.cuda.synchronize()
+        dist.destroy_process_group(mine)
+        wanted = torch.stack([data(r, 1 << 18) for r in range(RANK % n_groups, N, n_groups)]).sum(0)
+        same(x, wanted, f"round {turn}")
 
 
 def coalesced():
@@ -268,31 +314,61 @@ def tensor_parallel_graph():
 
 
 ROWS = [all_reduce, sizes, all_gather_into_tensor, all_gather_list, reduce_scatter_tensor, all_to_all_single,
-        broadcast_and_reduce, send_recv, batch_isend_irecv, new_group, coalesced, async_op, stream_order, barrier,
-        ddp, fsdp, tensor_parallel, tensor_parallel_graph]
+        broadcast_and_reduce, send_recv, batch_isend_irecv, new_group, groups_come_and_go, coalesced, async_op,
+        stream_order, barrier, ddp, fsdp, tensor_parallel, tensor_parallel_graph]
+
+# What ProcessGroupNCCL does by default when a communicator fails, which is to end the process, leaves no table.
+os.environ.setdefault("TORCH_NCCL_ASYNC_ERROR_HANDLING", "0")
 
 
 def start():
     torch.cuda.set_device(0)
     torch.backends.cuda.matmul.allow_tf32 = False
-    dist.init_process_group("nccl", timeout=timedelta(seconds=60))
+    by_launcher = os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True"
+    return dist.TCPStore(os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"]), N,
+                         is_master=RANK == 0 and not by_launcher, timeout=timedelta(seconds=60))
 
 
-def run_rows():
+def open_groups(store, name):
+    """With $BOUND set, groups are made by ncclCommSplit()."""
+    dist.init_process_group("nccl", store=dist.PrefixStore(name, store), rank=RANK, world_size=N,
+                            timeout=timedelta(seconds=60), device_id=DEVICE if "BOUND" in os.environ else None)
+
+
+def attempt(row, store):
+    """What is wrong with it, or "good"."""
+    try:
+        open_groups(store, row.__name__)
+        row()
+        torch.cuda.synchronize()
+        return "good"
+    except Exception as error:  # a table of what fails is what this is for
+        return f"FAILED on rank {RANK}: {type(error).__name__}: {str(error)[:300]}"
+
+
+def close_groups():
+    try:
+        if dist.is_initialized():
+            dist.destroy_process_group()
+        return "good"
+    except Exception as error:
+        return f"FAILED at the end on rank {RANK}: {type(error).__name__}: {str(error)[:300]}"
+
+
+def run_rows(store):
     wanted = os.environ.get("ROWS", "").split()
     failed = 0
     for row in ROWS:
         if wanted and row.__name__ not in wanted:
             continue
-        started, text = time.monotonic(), "good"
-        try:
-            row()
-            torch.cuda.synchronize()
-        except Exception as error:  # a table of what fails is what this is for
-            failed += 1
-            text = f"FAILED on rank {RANK}: {type(error).__name__}: {str(error)[:300]}"
+        started = time.monotonic()
+        text = attempt(row, store)
+        took = time.monotonic() - started
+        end = close_groups()
+        text = end if text == "good" else text
+        failed += text != "good"
         if RANK == 0 or text != "good":
-            print(f"{N} ranks  {row.__name__:24} {time.monotonic() - started:6.2f} s  {text}", flush=True)
+            print(f"{N} ranks  {row.__name__:24} {took:6.2f} s  {text}", flush=True)
     return failed
 
 
@@ -309,15 +385,13 @@ def killed_rank():
         torch.cuda.synchronize()
     except Exception as error:
         text = f"good: {type(error).__name__}: {str(error).splitlines()[0][:120]}"
-    if RANK == 0:
-        print(f"{N} ranks  {'killed_rank':24} {time.monotonic() - started:6.2f} s  {text}", flush=True)
+    print(f"{N} ranks  {'killed_rank':24} {time.monotonic() - started:6.2f} s  rank {RANK}: {text}", flush=True)
     os._exit(0 if text.startswith("good") else 1)
 
 
 if __name__ == "__main__":
-    start()
+    the_store = start()
     if sys.argv[1:] == ["killed"]:
+        open_groups(the_store, "killed")
         killed_rank()
-    n_failed = run_rows()
-    dist.destroy_process_group()
-    sys.exit(min(n_failed, 100))
+    sys.exit(min(run_rows(the_store), 100))
