@@ -95,7 +95,7 @@ tests_gpu_emu_test_gpu_stream_hip_LDADD = $(integration_libs)
 endif
 
 EXTRA_DIST += tests/gpu/backend.c tests/gpu/backend.sh tests/gpu/backend_words.cu \
-	tests/gpu/cuda_user.c tests/gpu/run.sh tests/gpu/times.c tests/gpu/torch.sh \
+	tests/gpu/bench.c tests/gpu/cuda_user.c tests/gpu/run.sh tests/gpu/times.c tests/gpu/torch.sh \
 	tests/gpu/torch_job.py
 
 gpu_code_tests = \
