@@ -3,6 +3,9 @@
  * Every kernel against the oracle, bit for bit: collectives, algorithms, types, operations, with
  * ranks shared out among launches in several ways, any count and alignment, in place, small slots,
  * and two operations one behind the other on the same synchronisation memory.
+ *
+ *	RCCLX_LONG        every algorithm for everything, instead of a random one
+ *	RCCLX_ONE_LAUNCH  no launches that wait for each other, for tools that run them in turns
  */
 #include <pthread.h>
 #include <setjmp.h>
@@ -408,7 +411,7 @@ static void try_kind(uint8_t coll, uint8_t dtype, uint8_t redop, uint8_t algorit
 	t->n_ranks = 1 + pick(pick(3) ? 4 : MAX_RANKS);
 	t->n_blocks = 1 + pick(size->max_blocks);
 	t->n_threads = 1 + pick(size->max_threads);
-	share_out(t, pick(3));
+	share_out(t, getenv("RCCLX_ONE_LAUNCH") ? 0 : pick(3));
 	reset_sync();
 	for (uint32_t i = 0; i < N_OPS; i++) {
 		memset(&t->ops[i], 0, sizeof(t->ops[i]));

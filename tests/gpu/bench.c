@@ -4,8 +4,8 @@
  *
  *	bench PLUGIN [CODE [MOST_THREADS]]
  *
- * CODE is a file of code instead of what is built in, MOST_THREADS the largest block that its kernels
- * allow.
+ * CODE is a file of code instead of what is built in, MOST_THREADS the largest block that its
+ *kernels allow.
  *
  * Bytes are those that must move: every input read once, every output written once. Compared with
  * the runtime's own copy within the device, which reads and writes each byte once.
@@ -14,6 +14,7 @@
 #include "../../kernels/rx_backend.h"
 
 #include <dlfcn.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,12 +29,19 @@
 #define N_SMALL   1000
 
 #define SMALL_THREADS 256u
+#define CHECKED       4096u
 
 static const struct rx_backend_v1 *ops;
 static struct rx_gpu *gpu;
 static struct rx_gpu_device *device;
 static struct rx_gpu_error error;
 static void *stream;
+/* The host's, and where the device finds it. */
+static struct page {
+	_Atomic uint64_t done;
+	_Atomic uint32_t status;
+} * page;
+static uint64_t page_at;
 static uint64_t send[MAX_RANKS];
 static uint64_t recv[MAX_RANKS];
 
@@ -41,8 +49,8 @@ static void check(int result, const char *what)
 {
 	if (result == RX_GPU_OK)
 		return;
-	(void)printf("BAD  %s: %s\n", what, error.text);
-	_exit(1);
+	(void)fprintf(stderr, "%s: %s\n", what, error.text);
+	exit(1);
 }
 
 static double now_us(void)
@@ -68,6 +76,10 @@ static void wait_idle(void)
 	while (result == RX_GPU_BUSY)
 		result = ops->stream_query(device, stream, &error);
 	check(result, "waiting");
+	if (page->status) {
+		(void)fprintf(stderr, "a kernel gave up: status %#x\n", page->status);
+		exit(1);
+	}
 }
 
 struct shape {
@@ -104,6 +116,7 @@ static void launch(const struct shape *shape, uint64_t sync, uint64_t done, uint
 		args.recv[r] = (void *)(uintptr_t)recv[r];
 	}
 	args.done[0] = (uint64_t *)(uintptr_t)done;
+	args.status = (uint32_t *)(uintptr_t)(page_at + offsetof(struct page, status));
 	check(ops->launch(device, stream, &what, &error), shape->kernel);
 }
 
@@ -160,8 +173,36 @@ static void show_big(double copy_us, struct shape shape)
 	(void)fflush(stdout);
 }
 
+/* Of a float32 allreduce of two ranks: some of the sums. */
+static void check_sums(void)
+{
+	static float in[2][CHECKED];
+	static float out[2][CHECKED];
+
+	for (uint64_t at = 0; at < BIG_BYTES; at += BIG_BYTES / 16) {
+		for (uint32_t r = 0; r < 2; r++) {
+			check(ops->copy(device, stream, (uintptr_t)in[r], send[r] + at,
+				      sizeof(in[r]), &error),
+				"copy");
+			check(ops->copy(device, stream, (uintptr_t)out[r], recv[r] + at,
+				      sizeof(out[r]), &error),
+				"copy");
+		}
+		wait_idle();
+		for (uint32_t i = 0; i < CHECKED; i++) {
+			float sum = in[0][i] + in[1][i];
+
+			if (out[0][i] == sum && out[1][i] == sum)
+				continue;
+			(void)fprintf(stderr, "wrong: %g + %g = %g, %g\n", (double)in[0][i],
+				(double)in[1][i], (double)out[0][i], (double)out[1][i]);
+			exit(1);
+		}
+	}
+}
+
 /* From the call to the done word that the host sees. */
-static void show_small(struct shape shape, uint64_t sync, _Atomic uint64_t *done, uint64_t at)
+static void show_small(struct shape shape, uint64_t sync)
 {
 	static double times[N_SMALL];
 	static uint64_t value;
@@ -169,8 +210,8 @@ static void show_small(struct shape shape, uint64_t sync, _Atomic uint64_t *done
 	for (int i = 0; i < N_SMALL; i++) {
 		double start = now_us();
 
-		launch(&shape, sync, at, ++value);
-		while (*done != value) {
+		launch(&shape, sync, page_at, ++value);
+		while (page->done != value) {
 			if (now_us() - start > 2e6)
 				check(RX_GPU_E_FAILED, "no done word");
 		}
@@ -190,11 +231,11 @@ static void fill(void)
 	uint32_t x = 1;
 
 	if (!words)
-		_exit(2);
+		exit(2);
 	for (uint32_t r = 0; r < MAX_RANKS; r++) {
 		for (uint32_t i = 0; i < BIG_BYTES / 4; i++) {
 			x = x * 1664525u + 1013904223u;
-			words[i] = x;
+			words[i] = (x & 0xbfffffffu) ^ 0x3f000000u;
 		}
 		check(ops->copy(device, stream, send[r], (uintptr_t)words, BIG_BYTES, &error),
 			"filling");
@@ -207,15 +248,11 @@ static void bench_small(uint32_t n_units)
 {
 	static const uint32_t sizes[] = {1 << 10, 16 << 10, 128 << 10, 1 << 20, 16 << 20};
 	static const uint32_t ranks[] = {1, 2, 4, 8};
-	_Atomic uint64_t *done =
-		mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	uint64_t at = 0;
 	uint64_t sync = 0;
 	uint32_t *zeros = calloc(1, sizeof(struct rx_dev_sync));
 
-	if (done == MAP_FAILED || !zeros)
-		_exit(2);
-	check(ops->host_register(gpu, (void *)done, 4096, &at, &error), "registering");
+	if (!zeros)
+		exit(2);
 	check(ops->alloc(device, sizeof(struct rx_dev_sync), &sync, &error), "memory");
 	check(ops->copy(device, stream, sync, (uintptr_t)zeros, sizeof(struct rx_dev_sync), &error),
 		"clearing");
@@ -228,7 +265,7 @@ static void bench_small(uint32_t n_units)
 			uint32_t blocks = sizes[s] / (SMALL_THREADS * 64) + 1;
 
 			shape.n_blocks = blocks > 2 * n_units ? 2 * n_units : blocks;
-			show_small(shape, sync, done, at);
+			show_small(shape, sync);
 		}
 	}
 }
@@ -258,8 +295,11 @@ static void bench_big(uint32_t n_units, uint32_t most_threads)
 		{1, 512}, {2, 512}};
 	double copy_us = time_copy();
 
-	(void)printf("the runtime's copy   256 MiB %24.1f us  %.2f TB/s\n", copy_us,
+	(void)printf("the runtime's copy  %4u MiB %25.1f us  %.2f TB/s\n", BIG_BYTES >> 20, copy_us,
 		bandwidth(2.0 * BIG_BYTES, copy_us));
+	(void)time_big(&(struct shape){
+		types[0].kernel, RX_ALL_REDUCE, RX_FLOAT32, 4, 2, BIG_BYTES, 2 * n_units, 256});
+	check_sums();
 	for (size_t t = 0; t < 4; t++) {
 		for (size_t g = 0; g < RX_ARRAY_SIZE(grids); g++) {
 			if (grids[g].threads <= most_threads)
@@ -291,6 +331,10 @@ int main(int argc, char **argv)
 	check(ops->device_open(gpu, 0, &device, &error), "device");
 	check(ops->device_info(gpu, 0, &info, &error), "device");
 	check(ops->stream_open(device, true, &stream, &error), "stream");
+	page = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (page == MAP_FAILED)
+		return 2;
+	check(ops->host_register(gpu, page, 4096, &page_at, &error), "registering");
 	for (uint32_t r = 0; r < MAX_RANKS; r++) {
 		check(ops->alloc(device, BIG_BYTES, &send[r], &error), "memory");
 		check(ops->alloc(device, BIG_BYTES, &recv[r], &error), "memory");

@@ -109,6 +109,8 @@ const struct gpu_runner_size *gpu_runner_begin(void)
 	struct rx_gpu_error error = {0};
 	uint64_t address = 0;
 
+	/* Launches that wait for each other need a hardware queue each. */
+	(void)setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);
 	if (!open_any())
 		return NULL;
 	pool = mmap(NULL, POOL_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
