@@ -132,11 +132,11 @@ DEV_KERNEL(rx_copy, struct rx_dev_args)
 	dev_args a = DEV_ARGS(struct rx_dev_args);
 	struct dev_run run = dev_begin(a, shared, a->dtype);
 
-	if (run.ok && (a->flags & RX_DEV_ENTRY))
+	if (dev_is_ok(&run) && (a->flags & RX_DEV_ENTRY))
 		(void)dev_meet(&run);
-	if (run.ok && a->algorithm == RX_DEV_FLAT)
+	if (dev_is_ok(&run) && a->algorithm == RX_DEV_FLAT)
 		copy_flat(&run);
-	else if (run.ok)
+	else if (dev_is_ok(&run))
 		copy_direct(a);
 	dev_end(&run);
 }

@@ -87,7 +87,7 @@ DEV_FN void dev_copy_vectors(
 	uint64_t stride = dev_n_threads();
 
 	for (uint64_t i = dev_thread(); i < n; i += stride * DEV_COPY_UNROLL) {
-		struct dev_vec16 v[DEV_COPY_UNROLL];
+		struct dev_vec16 v[DEV_COPY_UNROLL] = {{{0}}};
 
 		DEV_UNROLL
 		for (uint32_t u = 0; u < DEV_COPY_UNROLL; u++) {
@@ -242,7 +242,7 @@ DEV_FN uint64_t dev_region(const struct dev_run *run)
 #ifdef RX_DEV_MUTATE_ONE_REGION
 	turn = 0;
 #endif
-	return (2 * (uint64_t)dev_block() + turn) * run->a->slot_bytes;
+	return (uint64_t)(2 * dev_block() + turn) * run->a->slot_bytes;
 }
 
 /* Rank that comes @i-th, so that neither launches nor blocks all begin with the same peer. */

@@ -21,7 +21,6 @@ struct dev_run {
 	dev_args a;
 	struct dev_shared *shared;
 	uint64_t number; /* of the last barrier that this block has passed */
-	bool ok;         /* the same for all threads of the block */
 };
 
 struct dev_range {
@@ -88,6 +87,12 @@ DEV_FN bool dev_args_ok(dev_args a, uint32_t dtype)
 	       a->elem_bytes - 1 < 8;
 }
 
+/* Behind a barrier of the block the same for all of its threads. */
+DEV_FN bool dev_is_ok(const struct dev_run *run)
+{
+	return dev_uniform(dev_failed(run->shared)) == RX_DEV_OK;
+}
+
 DEV_FN struct dev_run dev_begin(dev_args a, struct dev_shared *shared, uint32_t dtype)
 {
 	bool ok = dev_args_ok(a, dtype);
@@ -96,11 +101,10 @@ DEV_FN struct dev_run dev_begin(dev_args a, struct dev_shared *shared, uint32_t 
 
 	run.a = a;
 	run.shared = shared;
-	run.ok = ok;
 	run.number = 0;
 	if (own && dev_block() < RX_DEV_MAX_BLOCKS)
 		run.number = *DEV_AS_GLOBAL(uint64_t, &own->passed[dev_block()]);
-	if (dev_thread() == 0)
+	if (dev_is_first())
 		dev_fail(shared, ok ? RX_DEV_OK : RX_DEV_E_ARGS);
 	dev_meet_block();
 	return run;
@@ -135,13 +139,13 @@ DEV_FN uint32_t dev_wait(const uint64_t *word, uint64_t value, bool or_more,
  */
 DEV_FN bool dev_meet(struct dev_run *run)
 {
-	dev_args a = run->a;
+	dev_args a = dev_fresh(run->a);
 	uint32_t block = dev_block();
 
 	run->number++;
 	if (a->n_launches == 1) {
 		dev_meet_block();
-		return run->ok;
+		return dev_is_ok(run);
 	}
 	dev_drain();
 	dev_meet_block();
@@ -160,8 +164,7 @@ DEV_FN bool dev_meet(struct dev_run *run)
 	}
 	dev_meet_block();
 	dev_refresh();
-	run->ok = dev_failed(run->shared) == RX_DEV_OK;
-	return run->ok;
+	return dev_is_ok(run);
 }
 
 /* By one thread, when all blocks are done. */
@@ -177,18 +180,18 @@ DEV_FN void dev_tell(dev_args a)
 
 DEV_FN void dev_end(struct dev_run *run)
 {
-	dev_args a = run->a;
+	dev_args a = dev_fresh(run->a);
 	struct rx_dev_sync *own =
 		a->launch < RX_DEV_MAX_LAUNCHES ? a->sync[a->launch] : (struct rx_dev_sync *)0;
 	uint32_t status = 0;
 
 #ifndef RX_DEV_MUTATE_NO_EXIT
-	if (run->ok && (a->flags & RX_DEV_EXIT))
+	if (dev_is_ok(run) && (a->flags & RX_DEV_EXIT))
 		(void)dev_meet(run);
 #endif
 	dev_drain();
 	dev_meet_block();
-	if (dev_thread() != 0)
+	if (!dev_is_first())
 		return;
 	status = dev_failed(run->shared);
 	if (status && a->status)

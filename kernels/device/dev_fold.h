@@ -43,77 +43,131 @@ DEV_FN ACC NAME(dev_enter)(ACC v, ACC factor, uint32_t op)
 
 DEV_FN ACC NAME(dev_leave)(const struct dev_fold *fold, ACC acc)
 {
-	if (!fold->average)
+	uint32_t n = fold->a->n_avg;
+
+	if (fold->a->op != RX_AVG)
 		return acc;
 #if IS_FLOAT
-	if (fold->average_times)
-		return acc * ((ACC)1 / (ACC)fold->n_avg);
-	return acc / (ACC)fold->n_avg;
+	/* The inverse of a power of two is exact. */
+	if (n <= 64 && (n & (n - 1)) == 0)
+		return acc * ((ACC)1 / (ACC)n);
+	return acc / (ACC)n;
 #else
-	return (ACC)((CMP)NAME(dev_wrap)(acc) / (CMP)fold->n_avg);
+	return (ACC)((CMP)NAME(dev_wrap)(acc) / (CMP)n);
 #endif
+}
+
+/* By what values of input @r are multiplied. */
+DEV_FN ACC NAME(dev_factor_of)(const struct dev_fold *fold, uint32_t r, uint32_t op)
+{
+	return op == RX_PREMUL_SUM ? NAME(dev_factor)(fold->a->scalar[r]) : (ACC)0;
 }
 
 /* One element of all inputs, for what does not fill vectors. */
 DEV_FN void NAME(dev_fold_one)(const struct dev_fold *fold, uint64_t i, uint32_t op)
 {
+	uint32_t n = fold->a->n_ranks;
 	uint64_t at = i * SIZE;
-	ACC acc = NAME(dev_enter)(NAME(dev_load)(dev_pointer(fold->src, 0) + at),
-		NAME(dev_factor)(fold->a->scalar[0]), op);
+	ACC acc = (ACC)0;
 
-	for (uint32_t r = 1; r < fold->a->n_ranks; r++) {
-		ACC v = NAME(dev_load)(dev_pointer(fold->src, r) + at);
+	for (uint32_t first = 0; first < n; first += DEV_FOLD_INPUTS) {
+		ACC v[DEV_FOLD_INPUTS] = {0};
 
-		v = NAME(dev_enter)(v, NAME(dev_factor)(fold->a->scalar[r]), op);
-		acc = NAME(dev_combine)(acc, v, op);
+		DEV_UNROLL
+		for (uint32_t k = 0; k < DEV_FOLD_INPUTS; k++) {
+			if (first + k < n)
+				v[k] = NAME(dev_load)(dev_pointer(fold->src, first + k) + at);
+		}
+		DEV_UNROLL
+		for (uint32_t k = 0; k < DEV_FOLD_INPUTS; k++) {
+			uint32_t r = first + k;
+			ACC factor = NAME(dev_factor_of)(fold, r < n ? r : 0, op);
+			ACC in = NAME(dev_enter)(v[k], factor, op);
+
+			if (r < n)
+				acc = r == 0 ? in : NAME(dev_combine)(acc, in, op);
+		}
 	}
 	acc = NAME(dev_leave)(fold, acc);
 	for (uint64_t left = fold->outputs; left; left &= left - 1)
 		NAME(dev_store)(dev_pointer(fold->dst, dev_lowest_bit(left)) + at, acc);
 }
 
-/*
- * @n_u vectors of all inputs, @step bytes apart; all are read before any output is written, so that
- * an output may be an input.
- */
-DEV_FN void NAME(dev_fold_vectors)(
-	const struct dev_fold *fold, uint64_t at, uint64_t step, uint32_t n_u, uint32_t op)
+DEV_FN void NAME(dev_fold_in)(ACC *acc, struct dev_vec16 raw, ACC factor, bool first, uint32_t op)
 {
-	ACC acc[UNROLL][LANES];
+	ACC v[LANES];
+
+	NAME(dev_unpack)(raw, v);
+	DEV_UNROLL
+	for (uint32_t k = 0; k < LANES; k++) {
+		ACC in = NAME(dev_enter)(v[k], factor, op);
+
+		acc[k] = first ? in : NAME(dev_combine)(acc[k], in, op);
+	}
+}
+
+DEV_FN void NAME(dev_fold_out)(const struct dev_fold *fold, uint64_t at, ACC *acc)
+{
+	struct dev_vec16 out;
+
+	DEV_UNROLL
+	for (uint32_t k = 0; k < LANES; k++)
+		acc[k] = NAME(dev_leave)(fold, acc[k]);
+	out = NAME(dev_pack)(acc);
+	for (uint64_t left = fold->outputs; left; left &= left - 1)
+		dev_store16(dev_pointer(fold->dst, dev_lowest_bit(left)) + at, out);
+}
+
+/*
+ * UNROLL vectors of all inputs, @step bytes apart; all are read before any output is written, so
+ * that an output may be an input.
+ */
+DEV_FN void NAME(dev_fold_many)(
+	const struct dev_fold *fold, uint64_t at, uint64_t step, uint32_t op)
+{
+	ACC acc[UNROLL][LANES] = {{0}};
 
 	for (uint32_t r = 0; r < fold->a->n_ranks; r++) {
 		const uint8_t *from = dev_pointer(fold->src, r) + at;
-		ACC factor = op == RX_PREMUL_SUM ? NAME(dev_factor)(fold->a->scalar[r]) : (ACC)0;
+		ACC factor = NAME(dev_factor_of)(fold, r, op);
 		struct dev_vec16 raw[UNROLL];
 
 		DEV_UNROLL
-		for (uint32_t u = 0; u < n_u; u++)
+		for (uint32_t u = 0; u < UNROLL; u++)
 			raw[u] = dev_load16(from + u * step);
 		DEV_UNROLL
-		for (uint32_t u = 0; u < n_u; u++) {
-			ACC v[LANES];
-
-			NAME(dev_unpack)(raw[u], v);
-			DEV_UNROLL
-			for (uint32_t k = 0; k < LANES; k++) {
-				ACC in = NAME(dev_enter)(v[k], factor, op);
-
-				acc[u][k] = r == 0 ? in : NAME(dev_combine)(acc[u][k], in, op);
-			}
-		}
+		for (uint32_t u = 0; u < UNROLL; u++)
+			NAME(dev_fold_in)(acc[u], raw[u], factor, r == 0, op);
 	}
 	DEV_UNROLL
-	for (uint32_t u = 0; u < n_u; u++) {
-		struct dev_vec16 out;
+	for (uint32_t u = 0; u < UNROLL; u++)
+		NAME(dev_fold_out)(fold, at + u * step, acc[u]);
+}
+
+/* One vector, of several inputs at a time, so that a short message waits for memory less often. */
+DEV_FN void NAME(dev_fold_few)(const struct dev_fold *fold, uint64_t at, uint32_t op)
+{
+	uint32_t n = fold->a->n_ranks;
+	ACC acc[LANES] = {0};
+
+	for (uint32_t first = 0; first < n; first += DEV_FOLD_INPUTS) {
+		struct dev_vec16 raw[DEV_FOLD_INPUTS] = {{{0}}};
 
 		DEV_UNROLL
-		for (uint32_t k = 0; k < LANES; k++)
-			acc[u][k] = NAME(dev_leave)(fold, acc[u][k]);
-		out = NAME(dev_pack)(acc[u]);
-		for (uint64_t left = fold->outputs; left; left &= left - 1)
-			dev_store16(
-				dev_pointer(fold->dst, dev_lowest_bit(left)) + at + u * step, out);
+		for (uint32_t i = 0; i < DEV_FOLD_INPUTS; i++) {
+			if (first + i < n)
+				raw[i] = dev_load16(dev_pointer(fold->src, first + i) + at);
+		}
+		DEV_UNROLL
+		for (uint32_t i = 0; i < DEV_FOLD_INPUTS; i++) {
+			uint32_t r = first + i;
+			ACC factor = NAME(dev_factor_of)(fold, r < n ? r : 0, op);
+
+			if (r < n)
+				NAME(dev_fold_in)(acc, raw[i], factor, r == 0, op);
+		}
 	}
+	NAME(dev_fold_out)(fold, at, acc);
 }
 
 /*
@@ -133,10 +187,10 @@ DEV_FN void NAME(dev_fold)(const struct dev_fold *fold, uint32_t op)
 	uint64_t end = head * SIZE + n * 16;
 	uint64_t at = head * SIZE + (uint64_t)dev_thread() * 16;
 
-	for (; at + step * (UNROLL - 1) < end; at += step * UNROLL)
-		NAME(dev_fold_vectors)(fold, at, step, UNROLL, op);
+	for (; UNROLL > 1 && at + step * (UNROLL - 1) < end; at += step * UNROLL)
+		NAME(dev_fold_many)(fold, at, step, op);
 	for (; at < end; at += step)
-		NAME(dev_fold_vectors)(fold, at, step, 1, op);
+		NAME(dev_fold_few)(fold, at, op);
 	for (uint64_t i = dev_thread(); i < n_single; i += dev_n_threads())
 		NAME(dev_fold_one)(fold, n == 0 || i < head ? i : i + n * LANES, op);
 }
@@ -159,14 +213,14 @@ DEV_KERNEL(NAME(rx_reduce), struct rx_dev_args)
 	struct dev_reduce reduce;
 
 	if (dev_reduce_begin(&run, &reduce)) {
-		do {
-			for (uint32_t s = 0; s < reduce.n_segments; s++) {
-				struct dev_fold fold;
+		for (; dev_reduce_round(&run, &reduce); reduce.round++) {
+			for (uint32_t s = 0; s < dev_n_segments(dev_fresh(run.a)); s++) {
+				struct dev_fold fold = dev_reduce_next(&run, &reduce, s);
 
-				if (dev_reduce_next(&run, &reduce, s, &fold))
+				if (fold.outputs)
 					NAME(dev_fold_op)(&fold);
 			}
-		} while (dev_reduce_more(&run, &reduce));
+		}
 		dev_reduce_gather(&run);
 	}
 	dev_end(&run);

@@ -279,12 +279,11 @@ DEV_FN void dev_mx_plan(const struct dev_run *run, struct dev_mx_flow *flow)
 /* False when there is nothing to do. */
 DEV_FN bool dev_mx_begin(struct dev_run *run, struct dev_mx_flow *flow)
 {
-	if (run->ok && (!dev_mx_args_ok(run->a) || dev_n_threads() % DEV_STEP)) {
-		run->ok = false;
-		if (dev_thread() == 0)
-			dev_fail(run->shared, RX_DEV_E_ARGS);
-	}
-	if (!run->ok || ((run->a->flags & RX_DEV_ENTRY) && !dev_meet(run)))
+	bool fits = dev_mx_args_ok(run->a) && dev_n_threads() % DEV_STEP == 0;
+
+	if (!fits && dev_thread() == 0 && dev_is_ok(run))
+		dev_fail(run->shared, RX_DEV_E_ARGS);
+	if (!fits || !dev_is_ok(run) || ((run->a->flags & RX_DEV_ENTRY) && !dev_meet(run)))
 		return false;
 	if (dev_thread() == 0)
 		dev_mx_plan(run, flow);

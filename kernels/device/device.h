@@ -9,6 +9,11 @@
  * waits: one thread acquires at system scope, the block meets, and all threads acquire
  * (dev_refresh), since a wavefront's loads may otherwise be served by what the cache held before.
  *
+ * Registers. What all threads share is kept in few registers on AMD. dev_fresh() makes what is read
+ * of the arguments afterwards be read again, rather than kept from before; dev_block() and
+ * dev_is_first() are found out each time. Arrays that are filled under a condition are cleared
+ * first: otherwise the compiler is free to keep what they held in the round before, and does.
+ *
  * Groups. dev_group_max() is the largest of the values of @width threads, 4 or 8, whose numbers
  * differ only below that, dev_group_any() whether one of them is true. dev_step_any() is the same
  * for all threads that run in step: at least for the group. DEV_STEP threads call these together,
@@ -81,6 +86,16 @@ DEV_FN uint32_t dev_thread(void)
 DEV_FN uint32_t dev_n_threads(void)
 {
 	return blockDim.x;
+}
+
+DEV_FN dev_args dev_fresh(dev_args a)
+{
+	return a;
+}
+
+DEV_FN bool dev_is_first(void)
+{
+	return dev_thread() == 0;
 }
 
 DEV_FN uint32_t dev_block(void)
@@ -292,9 +307,26 @@ DEV_FN uint32_t dev_n_threads(void)
 	return __builtin_amdgcn_workgroup_size_x();
 }
 
+DEV_FN dev_args dev_fresh(dev_args a)
+{
+	asm volatile("" : "+s"(a));
+	return a;
+}
+
+DEV_FN bool dev_is_first(void)
+{
+	uint32_t thread = dev_thread();
+
+	asm volatile("" : "+v"(thread));
+	return thread == 0;
+}
+
 DEV_FN uint32_t dev_block(void)
 {
-	return __builtin_amdgcn_workgroup_id_x();
+	uint32_t block = __builtin_amdgcn_workgroup_id_x();
+
+	asm volatile("" : "+s"(block));
+	return block;
 }
 
 DEV_FN uint32_t dev_n_blocks(void)
@@ -501,6 +533,16 @@ DEV_FN uint32_t dev_thread(void)
 DEV_FN uint32_t dev_n_threads(void)
 {
 	return rx_cpu_n_threads();
+}
+
+DEV_FN dev_args dev_fresh(dev_args a)
+{
+	return a;
+}
+
+DEV_FN bool dev_is_first(void)
+{
+	return dev_thread() == 0;
 }
 
 DEV_FN uint32_t dev_block(void)

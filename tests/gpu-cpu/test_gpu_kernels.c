@@ -265,13 +265,16 @@ static void expect(struct op *op, uint32_t n)
 	}
 }
 
-/* Ranks to launches: all to one, one each, or mixed. */
+/* Ranks to launches: all to one, one each, or several, in turns or in a row. */
 static void share_out(struct team *t, uint32_t how)
 {
 	t->n_launches = how == 0 ? 1 : how == 1 ? t->n_ranks : (t->n_ranks + 1) / 2;
 	memset(t->local, 0, sizeof(t->local));
-	for (uint32_t r = 0; r < t->n_ranks; r++)
-		t->local[r % t->n_launches] |= 1ull << r;
+	for (uint32_t r = 0; r < t->n_ranks; r++) {
+		uint32_t l = how == 3 ? r * t->n_launches / t->n_ranks : r % t->n_launches;
+
+		t->local[l] |= 1ull << r;
+	}
 }
 
 static void prepare(struct op *op, struct team *t, uint32_t alignment)
@@ -411,7 +414,7 @@ static void try_kind(uint8_t coll, uint8_t dtype, uint8_t redop, uint8_t algorit
 	t->n_ranks = 1 + pick(pick(3) ? 4 : MAX_RANKS);
 	t->n_blocks = 1 + pick(size->max_blocks);
 	t->n_threads = 1 + pick(size->max_threads);
-	share_out(t, getenv("RCCLX_ONE_LAUNCH") ? 0 : pick(3));
+	share_out(t, getenv("RCCLX_ONE_LAUNCH") ? 0 : pick(4));
 	reset_sync();
 	for (uint32_t i = 0; i < N_OPS; i++) {
 		memset(&t->ops[i], 0, sizeof(t->ops[i]));
