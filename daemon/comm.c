@@ -4,7 +4,7 @@
 #include "captured.h"
 #include "comm_mem.h"
 #include "daemon.h"
-#include "gpu_run.h"
+#include "gpu_streams.h"
 #include "loop.h"
 #include "op.h"
 #include "p2p.h"

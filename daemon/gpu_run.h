@@ -98,10 +98,4 @@ RX_WARN_UNUSED bool gpu_run_complete(struct gpu_run *run);
 /** gpu_run_fail() - replays that wait are released, and later ones at once */
 void gpu_run_fail(struct gpu_run *run);
 
-/** gpu_streams_new() - none is opened yet. NULL: no memory. */
-struct gpu_streams *gpu_streams_new(struct gpu *gpu);
-
-/** gpu_streams_free() - nothing runs in them; later, by the worker. NULL is allowed. */
-struct gpu_streams *gpu_streams_free(struct gpu_streams *streams);
-
 #endif

@@ -18,8 +18,10 @@ librx_daemon_la_SOURCES = \
 	daemon/gpu.c daemon/gpu.h \
 	daemon/gpu_bells.c daemon/gpu_bells.h \
 	daemon/gpu_blocks.c daemon/gpu_blocks.h \
+	daemon/gpu_launch.c daemon/gpu_launch.h \
 	daemon/gpu_mem.c daemon/gpu_mem.h \
 	daemon/gpu_run.c daemon/gpu_run.h \
+	daemon/gpu_streams.c daemon/gpu_streams.h \
 	daemon/gpu_words.c daemon/gpu_words.h \
 	daemon/h_admin.c \
 	daemon/h_comm.c \

@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: MIT */
+#include "gpu_launch.h"
+
+#include "gpu_mem.h"
+#include "gpu_streams.h"
+#include "gpu_words.h"
+#include "../kernels/coll_extent.h"
+#include "../kernels/device/device_abi.h"
+
+#include <stdio.h>
+
+/* Enough to hide memory latency; a device has this many blocks at once per compute unit. */
+#define BLOCKS_PER_UNIT 2u
+#define BLOCK_THREADS   512u
+#define THREAD_BYTES    64u /* per thread, before another block is worth it */
+
+uint32_t gpu_launch_first(const struct gpu_run *run)
+{
+	return (uint32_t)__builtin_ctzll(run->devices);
+}
+
+static uint32_t device_of(const struct gpu_run *run, uint32_t rank)
+{
+	uint32_t device = gpu_mem_device(run->recv[rank].region);
+
+	if (device == UINT32_MAX)
+		device = gpu_mem_device(run->send[rank].region);
+	return device;
+}
+
+/* Every device that somebody's buffer is on. */
+uint64_t gpu_launch_devices(const struct gpu_run *run)
+{
+	uint64_t devices = 0;
+
+	/* One side's device does it, the receiver's if it has one. */
+	if (run->coll == RX_SEND) {
+		uint32_t device = device_of(run, run->peer);
+
+		if (device == UINT32_MAX)
+			device = device_of(run, run->root);
+		return device == UINT32_MAX ? 0 : 1ull << device;
+	}
+	for (uint32_t rank = 0; rank < run->n_ranks; rank++) {
+		uint32_t device = device_of(run, rank);
+
+		if (device != UINT32_MAX)
+			devices |= 1ull << device;
+	}
+	return devices;
+}
+
+static uint64_t local_ranks(const struct gpu_run *run, uint32_t device)
+{
+	uint64_t ranks = 0;
+
+	for (uint32_t rank = 0; rank < run->n_ranks; rank++) {
+		uint32_t own = device_of(run, rank);
+
+		if ((own == UINT32_MAX ? gpu_launch_first(run) : own) == device)
+			ranks |= 1ull << rank;
+	}
+	return ranks;
+}
+
+static int address_of(struct gpu_run *run, const struct gpu_buffer *buffer, uint32_t device,
+	uint64_t *address_p, struct rx_gpu_error *error)
+{
+	*address_p = 0;
+	if (!buffer->region)
+		return 0;
+	return gpu_mem_address(
+		run->gpu, buffer->region, device, buffer->offset, buffer->bytes, address_p, error);
+}
+
+static int fill_buffers(
+	struct gpu_run *run, uint32_t device, struct rx_dev_args *args, struct rx_gpu_error *error)
+{
+	for (uint32_t rank = 0; rank < run->n_ranks; rank++) {
+		uint64_t send = 0;
+		uint64_t recv = 0;
+		int r = address_of(run, &run->send[rank], device, &send, error);
+
+		if (r == 0)
+			r = address_of(run, &run->recv[rank], device, &recv, error);
+		if (r)
+			return r;
+		/* NOLINTBEGIN(performance-no-int-to-ptr): the device's addresses */
+		args->send[rank] = (const void *)(uintptr_t)send;
+		args->recv[rank] = (void *)(uintptr_t)recv;
+		/* NOLINTEND(performance-no-int-to-ptr) */
+		args->scalar[rank] = run->scalars ? run->scalars[rank] : 0;
+	}
+	return 0;
+}
+
+static const char *kernel_of(const struct gpu_run *run, char name[32])
+{
+	static const char *const suffixes[RX_DTYPE_N] = {
+		[RX_INT8] = "i8",
+		[RX_UINT8] = "u8",
+		[RX_INT32] = "i32",
+		[RX_UINT32] = "u32",
+		[RX_INT64] = "i64",
+		[RX_UINT64] = "u64",
+		[RX_FLOAT16] = "f16",
+		[RX_FLOAT32] = "f32",
+		[RX_FLOAT64] = "f64",
+		[RX_BFLOAT16] = "bf16",
+		[RX_FLOAT8E4M3] = "e4m3",
+		[RX_FLOAT8E5M2] = "e5m2",
+	};
+
+	if (!rx_coll_reduces(run->coll))
+		return RX_DEV_COPY_NAME;
+	(void)snprintf(name, 32, RX_DEV_REDUCE_PREFIX "%s", suffixes[run->dtype]);
+	return name;
+}
+
+/* As many blocks as there is work for, within what the device runs at once. */
+static void set_grid(const struct gpu_run *run, uint32_t device, struct rx_gpu_launch *launch)
+{
+	const struct rx_gpu_device_info *info = gpu_info(run->gpu, device);
+	uint64_t most = rx_max_u64(1, (uint64_t)info->n_units * BLOCKS_PER_UNIT);
+	uint64_t bytes = 0;
+	uint64_t blocks = 0;
+
+	launch->n_threads = (uint32_t)rx_min_u64(BLOCK_THREADS, rx_max_u64(1, info->warp) * 8);
+	for (uint32_t rank = 0; rank < run->n_ranks; rank++)
+		bytes = rx_max_u64(bytes, rx_max_u64(run->send[rank].bytes, run->recv[rank].bytes));
+	blocks = bytes / (launch->n_threads * THREAD_BYTES) + 1;
+	launch->n_blocks = (uint32_t)rx_min_u64(blocks, rx_min_u64(most, RX_DEV_MAX_BLOCKS));
+}
+
+int gpu_launch(struct gpu_run *run, uint32_t device, void *stream, struct rx_gpu_error *error)
+{
+	char name[32];
+	struct rx_dev_args args = {
+		.abi = RX_DEV_ABI,
+		.coll = run->coll,
+		.dtype = run->dtype,
+		.op = run->op,
+		.algorithm = RX_DEV_DIRECT,
+		.n_ranks = run->n_ranks,
+		.root = run->root,
+		.peer = run->peer,
+		.launch = (uint32_t)__builtin_popcountll(run->devices & ((1ull << device) - 1)),
+		.n_launches = (uint32_t)__builtin_popcountll(run->devices),
+		.n_avg = run->n_ranks,
+		.elem_bytes = rx_dtype_size(run->dtype),
+		.count = run->count,
+		.local = local_ranks(run, device),
+	};
+	struct rx_gpu_launch launch = {
+		.kernel = kernel_of(run, name),
+		.args = &args,
+		.args_bytes = sizeof(args),
+	};
+	uint64_t status = 0;
+	int r = fill_buffers(run, device, &args, error);
+
+	if (r == 0)
+		r = gpu_words_status(run->gpu, run->slot, &status, error);
+	if (r)
+		return r;
+	/* NOLINTBEGIN(performance-no-int-to-ptr): the device's addresses */
+	args.status = (uint32_t *)(uintptr_t)status;
+	if (run->counts)
+		args.blocks = (const struct rx_dev_block *)(uintptr_t)run->streams->blocks.address;
+	/* NOLINTEND(performance-no-int-to-ptr) */
+	set_grid(run, device, &launch);
+	return gpu_ops(run->gpu)->launch(gpu_opened(run->gpu, device), stream, &launch, error);
+}
