@@ -69,6 +69,12 @@ static bool is_attached(const struct captured *captured)
 
 /* ---- life ---- */
 
+static void account(const struct captured *captured, struct rx_precision_counts *sum)
+{
+	if (captured->run)
+		gpu_counts_account(&captured->run->found, &captured->run->work, sum);
+}
+
 static void captured_free(struct captured *captured)
 {
 	struct comm *comm = captured->comm;
@@ -78,6 +84,7 @@ static void captured_free(struct captured *captured)
 
 	comm->ops_done += n;
 	comm->daemon->stats.ops_done += n;
+	account(captured, &comm->precision);
 	rx_list_unlink(&captured->link);
 	comm->n_captured--;
 	(void)gpu_run_free(captured->run);
@@ -442,6 +449,14 @@ void captured_post(struct member *member, const struct rx_sqe *sqe, struct regio
 		outcome =
 			(struct outcome){.result = RX_ERR_PEER_LOST, .peer_rank = comm->fail_rank};
 	answer(member, sqe->user_data, sqe->opno, outcome);
+}
+
+/* ---- looking ---- */
+
+void captured_account(const struct comm *comm, struct rx_precision_counts *sum)
+{
+	rx_list_for_each (pos, &comm->captured)
+		account(rx_list_entry(pos, struct captured, link), sum);
 }
 
 /* ---- the end ---- */

@@ -12,6 +12,9 @@ struct region;
 void captured_post(struct member *member, const struct rx_sqe *sqe, struct region *send,
 	struct region *recv, const uint64_t *words, bool bad, const struct gate *gate);
 
+/** captured_account() - add what its replays did in low precision to @sum */
+void captured_account(const struct comm *comm, struct rx_precision_counts *sum);
+
 /** captured_fail_all() - the communicator has been aborted: replays end at once */
 void captured_fail_all(struct comm *comm);
 

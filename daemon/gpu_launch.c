@@ -111,9 +111,10 @@ static const char *kernel_of(const struct gpu_run *run, char name[32])
 		[RX_FLOAT8E5M2] = "e5m2",
 	};
 
-	if (!rx_coll_reduces(run->coll))
+	if (!run->low && !rx_coll_reduces(run->coll))
 		return RX_DEV_COPY_NAME;
-	(void)snprintf(name, 32, RX_DEV_REDUCE_PREFIX "%s", suffixes[run->dtype]);
+	(void)snprintf(name, 32, "%s%s", run->low ? RX_DEV_MX_PREFIX : RX_DEV_REDUCE_PREFIX,
+		suffixes[run->dtype]);
 	return name;
 }
 
@@ -126,6 +127,8 @@ static void set_grid(const struct gpu_run *run, uint32_t device, struct rx_gpu_l
 	uint64_t blocks = 0;
 
 	launch->n_threads = (uint32_t)rx_min_u64(BLOCK_THREADS, rx_max_u64(1, info->warp) * 8);
+	if (run->low)
+		launch->n_threads = (uint32_t)rx_align_up(launch->n_threads, RX_DEV_MX_THREADS);
 	for (uint32_t rank = 0; rank < run->n_ranks; rank++)
 		bytes = rx_max_u64(bytes, rx_max_u64(run->send[rank].bytes, run->recv[rank].bytes));
 	blocks = bytes / (launch->n_threads * THREAD_BYTES) + 1;
@@ -141,6 +144,7 @@ int gpu_launch(struct gpu_run *run, uint32_t device, void *stream, struct rx_gpu
 		.dtype = run->dtype,
 		.op = run->op,
 		.algorithm = RX_DEV_DIRECT,
+		.flags = run->low && run->sums_bf16 ? RX_DEV_SUMS_BF16 : 0,
 		.n_ranks = run->n_ranks,
 		.root = run->root,
 		.peer = run->peer,
@@ -167,6 +171,9 @@ int gpu_launch(struct gpu_run *run, uint32_t device, void *stream, struct rx_gpu
 	args.status = (uint32_t *)(uintptr_t)status;
 	if (run->counts)
 		args.blocks = (const struct rx_dev_block *)(uintptr_t)run->streams->blocks.address;
+	if (run->low)
+		args.counts = (struct rx_dev_mx_counts *)(uintptr_t)gpu_counts_begin(
+			&run->streams->counts, device);
 	/* NOLINTEND(performance-no-int-to-ptr) */
 	set_grid(run, device, &launch);
 	return gpu_ops(run->gpu)->launch(gpu_opened(run->gpu, device), stream, &launch, error);

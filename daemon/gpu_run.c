@@ -13,6 +13,7 @@
  */
 #include "gpu_run.h"
 
+#include "gpu_blocks.h"
 #include "gpu_launch.h"
 #include "gpu_streams.h"
 #include "gpu_words.h"
@@ -60,19 +61,24 @@ static int start_on(struct gpu_run *run, uint32_t device, struct rx_gpu_error *e
 	return r;
 }
 
-static void prepare_blocks(struct gpu_run *run)
+static void prepare_tables(struct gpu_run *run)
 {
 	struct rx_gpu_error error = {0};
+	int r = 0;
 
-	if (run->counts && gpu_blocks_fill(run->gpu, &run->streams->blocks, run->coll, run->counts,
-				   run->n_ranks, &run->count, &error))
+	if (run->counts)
+		r = gpu_blocks_fill(run->gpu, &run->streams->blocks, run->coll, run->counts,
+			run->n_ranks, &run->count, &error);
+	if (r == 0 && run->low)
+		r = gpu_counts_make(run->gpu, &run->streams->counts, &error);
+	if (r)
 		fail(run, gpu_launch_first(run), &error);
 }
 
 /* What has been launched is waited for, also when a later launch failed. */
 static void start_all(struct gpu_run *run)
 {
-	prepare_blocks(run);
+	prepare_tables(run);
 	for (uint32_t i = 0; i < gpu_n_devices(run->gpu) && run->result == 0; i++) {
 		struct rx_gpu_error error = {0};
 
@@ -85,16 +91,21 @@ static void start_all(struct gpu_run *run)
 	}
 }
 
-/* Needs a slot for its done words, and variable ones their communicator's blocks. */
+static bool needs_tables(const struct gpu_run *run)
+{
+	return run->counts || run->low;
+}
+
+/* Needs a slot for its done words, and some need their communicator's tables. */
 static bool has_room(struct gpu_run *run)
 {
-	if (run->counts && run->streams->user && run->streams->user != run)
+	if (needs_tables(run) && run->streams->user && run->streams->user != run)
 		return false;
 	if (run->slot == UINT32_MAX)
 		run->slot = gpu_words_take(gpu_words(run->gpu));
 	if (run->slot == UINT32_MAX)
 		return false;
-	if (run->counts)
+	if (needs_tables(run))
 		run->streams->user = run;
 	return true;
 }
@@ -192,6 +203,8 @@ static void conclude(struct gpu_run *run)
 	}
 	if (is_cancelled(run))
 		run->result = -ECANCELED;
+	if (run->result == 0 && run->low && run->devices)
+		gpu_counts_add(&run->found, &run->streams->counts, run->gpu, run->devices);
 }
 
 static void release_gates(struct gpu_run *run)
@@ -200,7 +213,7 @@ static void release_gates(struct gpu_run *run)
 		gate_release(&run->gates[i]);
 }
 
-static void leave_blocks(struct gpu_run *run)
+static void leave_tables(struct gpu_run *run)
 {
 	if (run->streams && run->streams->user == run)
 		run->streams->user = NULL;
@@ -214,7 +227,7 @@ static bool poll(struct gpu_job *job, struct gpu *gpu, bool give_up)
 		run->result = -ECANCELED;
 		if (run->slot != UINT32_MAX)
 			(void)gpu_words_put(gpu, run->slot);
-		leave_blocks(run);
+		leave_tables(run);
 		release_gates(run);
 		return true;
 	}
@@ -230,7 +243,7 @@ static bool poll(struct gpu_job *job, struct gpu *gpu, bool give_up)
 	} else {
 		conclude(run);
 	}
-	leave_blocks(run);
+	leave_tables(run);
 	/* Before the ranks are told: afterwards they use their gates again. */
 	if (run->devices || run->result != 0)
 		release_gates(run);

@@ -5,6 +5,7 @@
 
 #include "gate.h"
 #include "gpu.h"
+#include "gpu_counts.h"
 #include "../kernels/coll_counts.h"
 
 #include <stdatomic.h>
@@ -35,11 +36,15 @@ struct gpu_run {
 	uint64_t count;
 	const uint64_t *scalars;        /* by rank */
 	const struct rx_counts *counts; /* by rank; variable collectives, instead of count */
+	bool low;                       /* in low precision, */
+	bool sums_bf16;                 /* of an allreduce, the sums as bfloat16 */
+	struct rx_precision_work work;  /* what that moves */
 	_Atomic uint32_t *cancelled;
 	/* Result. */
 	int result; /* 0, -ECANCELED, -EIO */
 	bool gone;  /* -EIO: because memory was freed, or its owner has died */
 	char error[RX_DEVICE_TEXT_MAX];
+	struct gpu_counts found; /* in low precision */
 	/* The worker's. */
 	struct gpu *gpu;
 	uint64_t devices; /* bitmap */

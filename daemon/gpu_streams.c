@@ -19,8 +19,10 @@ static bool close_streams(struct gpu_job *job, struct gpu *gpu)
 	for (uint32_t i = 0; i < gpu_n_devices(gpu); i++)
 		if (streams->streams[i])
 			gpu_ops(gpu)->stream_close(gpu_opened(gpu, i), streams->streams[i]);
-	if (!streams->stuck)
-		gpu_blocks_deinit(gpu, &streams->blocks);
+	if (!streams->stuck) {
+		gpu_host_deinit(gpu, &streams->blocks);
+		gpu_host_deinit(gpu, &streams->counts);
+	}
 	gpu_reap_later(gpu);
 	return true;
 }

@@ -3,7 +3,7 @@
 #ifndef DAEMON_GPU_STREAMS_H
 #define DAEMON_GPU_STREAMS_H
 
-#include "gpu_blocks.h"
+#include "gpu_host.h"
 
 struct gpu_run;
 
@@ -12,7 +12,8 @@ struct gpu_streams {
 	struct gpu *gpu;
 	/* The worker's. */
 	void *streams[RX_GPU_DEVICES_MAX];
-	struct gpu_blocks blocks;
+	struct gpu_host blocks;     /* gpu_blocks.h */
+	struct gpu_host counts;     /* gpu_counts.h */
 	const struct gpu_run *user; /* of the tables; NULL: nobody */
 	bool stuck;                 /* an operation did not end: devices may still use the tables */
 };

@@ -5,6 +5,7 @@
  */
 #include "dispatch.h"
 
+#include "captured.h"
 #include "comm.h"
 #include "comm_mem.h"
 #include "daemon.h"
@@ -235,6 +236,7 @@ static void fill_precision(
 	struct rx_precision_counts sum = comm->precision;
 	uint64_t n_inline = 0;
 
+	captured_account(comm, &sum);
 	/* Each rank has counted an inline op. */
 	for (uint32_t rank = 0; rank < comm->n_ranks; rank++) {
 		struct rx_precision_counts counts = rx_fabric_counts(&comm->fabric, rank);

@@ -18,6 +18,8 @@ librx_daemon_la_SOURCES = \
 	daemon/gpu.c daemon/gpu.h \
 	daemon/gpu_bells.c daemon/gpu_bells.h \
 	daemon/gpu_blocks.c daemon/gpu_blocks.h \
+	daemon/gpu_counts.c daemon/gpu_counts.h \
+	daemon/gpu_host.c daemon/gpu_host.h \
 	daemon/gpu_launch.c daemon/gpu_launch.h \
 	daemon/gpu_mem.c daemon/gpu_mem.h \
 	daemon/gpu_run.c daemon/gpu_run.h \
@@ -33,6 +35,7 @@ librx_daemon_la_SOURCES = \
 	daemon/listener.c daemon/listener.h \
 	daemon/loop.c daemon/loop.h \
 	daemon/op.c daemon/op.h daemon/op_impl.h \
+	daemon/op_run.c \
 	daemon/options.c daemon/options.h \
 	daemon/p2p.c daemon/p2p.h \
 	daemon/peer.c daemon/peer.h \

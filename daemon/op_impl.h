@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Parts of op.c that recorded operations are made of, too. */
+/* Between op.c and op_run.c; recorded operations are made of some of it, too. */
 #ifndef DAEMON_OP_IMPL_H
 #define DAEMON_OP_IMPL_H
 
@@ -21,6 +21,17 @@ void op_put_part(struct op *op, const struct member *member, const struct rx_sqe
 
 /** op_first_odd() - first rank whose call differs from rank 0's; n_ranks when all agree */
 uint32_t op_first_odd(const struct op *op);
+
+/* ---- op_run.c ---- */
+
+/**
+ * op_run() - do it; its state says already that it runs
+ * Return: 0, op_over() will be called; -ENOMEM nothing was begun.
+ */
+RX_WARN_UNUSED int op_run(struct op *op);
+
+/** op_over() - of op.c: it has ended with op->run_result; frees it, and begins the next one */
+void op_over(struct op *op);
 
 /** op_uses_devices() - is one of the buffers device memory? */
 bool op_uses_devices(const struct op *op);

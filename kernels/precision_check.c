@@ -98,6 +98,44 @@ uint64_t rx_precision_account(struct rx_precision_counts *sum, const struct rx_p
 	return ppm;
 }
 
+/* What @from has for @to. */
+static uint64_t sent_count(const struct rx_precision_message *message, uint32_t from, uint32_t to)
+{
+	switch (message->coll) {
+	case RX_ALL_GATHER_V:
+		return message->counts[0].recv_counts[from];
+	case RX_REDUCE_SCATTER_V:
+		return message->counts[0].send_counts[to];
+	case RX_ALL_TO_ALL_V:
+		return message->counts[from].send_counts[to];
+	default:
+		return message->count;
+	}
+}
+
+void rx_precision_traffic(
+	struct rx_precision_work *work, const struct rx_precision_message *message)
+{
+	uint64_t n_others = message->n_ranks - 1;
+	uint64_t n = message->count;
+	uint32_t size = rx_dtype_size(message->dtype);
+
+	if (message->coll == RX_ALL_REDUCE) {
+		work->exact_bytes += 2 * n_others * n * size;
+		work->wire_bytes += n_others * rx_mx_bytes(n);
+		work->wire_bytes +=
+			n_others * (message->bf16 ? n * sizeof(uint16_t) : rx_mx_bytes(n));
+		return;
+	}
+	for (uint32_t from = 0; from < message->n_ranks; from++) {
+		for (uint32_t to = 0; to < message->n_ranks; to++) {
+			n = from == to ? 0 : sent_count(message, from, to);
+			work->exact_bytes += n * size;
+			work->wire_bytes += rx_mx_bytes(n);
+		}
+	}
+}
+
 void rx_precision_widen(float *dst, const void *src, uint32_t dtype, uint32_t n)
 {
 	const uint8_t *at = src;

@@ -8,6 +8,7 @@
 #ifndef RX_PRECISION_CHECK_H
 #define RX_PRECISION_CHECK_H
 
+#include "coll_counts.h"
 #include "codec/mxfp8.h"
 #include "../shm/rx_precision_abi.h"
 
@@ -43,6 +44,20 @@ struct rx_precision_work {
 /** rx_precision_account() - add an operation to @sum. Return: its error, as _check_ppm(). */
 uint64_t rx_precision_account(
 	struct rx_precision_counts *sum, const struct rx_precision_work *work);
+
+/* What an operation moves. */
+struct rx_precision_message {
+	uint32_t coll;
+	uint32_t dtype;
+	uint32_t n_ranks;
+	uint64_t count;
+	const struct rx_counts *counts; /* by rank; variable collectives, instead of count */
+	bool bf16;                      /* allreduce: the sums travel so */
+};
+
+/** rx_precision_traffic() - add what ranks read from each other to wire_bytes and exact_bytes */
+void rx_precision_traffic(
+	struct rx_precision_work *work, const struct rx_precision_message *message);
 
 /** rx_precision_widen() - @n elements of a type that low precision has, as fp32 */
 void rx_precision_widen(float *dst, const void *src, uint32_t dtype, uint32_t n);

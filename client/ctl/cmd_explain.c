@@ -274,6 +274,8 @@ static void show_precision(const struct rx_plan_query *query, const struct thres
 			source(thresholds, query, EXPLAIN_LOW_PRECISION_MIN));
 	else
 		printf("  because  %s\n", explain_why(what->why_precision));
+	if (what->fp8 || what->why_precision == RX_WHY_IF_LARGE)
+		printf("  but      exact on GPUs, where nothing is checked, with an accuracy budget\n");
 }
 
 static void show_one(const struct request *request, const struct thresholds *thresholds,

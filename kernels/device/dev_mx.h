@@ -416,7 +416,7 @@ DEV_FN void dev_mx_direct(dev_args a, const struct dev_mx_flow *flow, uint32_t f
 	task->outputs = flow->common ? all : 1ull << to;
 	/* Of a variable all-gather, places differ, and the rest is the same for all. */
 	if (a->coll == RX_ALL_GATHER_V)
-		task->counted = to == 0;
+		task->counted = to == (from + 1) % a->n_ranks;
 }
 
 DEV_FN void dev_mx_put(dev_args a, const struct dev_mx_flow *flow, uint32_t from, uint32_t to,
@@ -511,10 +511,14 @@ DEV_FN bool dev_mx_task(
 	uint32_t from = to;
 	struct rx_dev_block part;
 
-	if (dev_mx_n_tasks(a, flow) > a->n_ranks)
+	if (dev_mx_n_tasks(a, flow) > a->n_ranks) {
 		from = i / a->n_ranks;
-	else if (flow->common && flow->phase == DEV_MX_TAKE)
+		/* The own one last: in place, it replaces what the others are made of. */
+		if (flow->phase == DEV_MX_DIRECT)
+			to = (from + 1 + i) % a->n_ranks;
+	} else if (flow->common && flow->phase == DEV_MX_TAKE) {
 		to = own;
+	}
 	part = dev_mx_part(a, flow, from, to);
 	task->src = dev_mx_each(DEV_MX_SEND, part.send_at * a->elem_bytes);
 	task->dst = dev_mx_each(DEV_MX_RECV, part.recv_at * a->elem_bytes);

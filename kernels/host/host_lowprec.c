@@ -46,13 +46,6 @@ static uint64_t piece_count(const struct work *w, uint64_t at, uint64_t count)
 	return rx_min_u64(w->room, count - at);
 }
 
-/* @n_readers ranks would have read @count elements in @wire bytes. */
-static void moved(struct work *w, uint64_t n_readers, uint64_t count, uint64_t wire)
-{
-	w->lp->work.exact_bytes += n_readers * count * w->size;
-	w->lp->work.wire_bytes += n_readers * wire;
-}
-
 /* ---- adding up ---- */
 
 /* Elements [at, at + n) of what is folded, of each rank. */
@@ -150,8 +143,6 @@ static int all_reduce(struct work *w)
 		n = piece_count(w, at, args->count);
 		add_up(w, &in, at, n);
 		spread_sums(w, at, n);
-		moved(w, args->n_ranks - 1, n, rx_mx_bytes(n));
-		moved(w, args->n_ranks - 1, n, w->lp->bf16 ? n * sizeof(uint16_t) : rx_mx_bytes(n));
 	}
 	return 0;
 }
@@ -172,7 +163,6 @@ static int sum_into(struct work *w, uint64_t first, uint64_t count, void *out)
 		add_up(w, &in, at, n);
 		check_sums(w, at, n, w->sums);
 		rx_mx_finish((uint8_t *)out + at * w->size, args->dtype, w->sums, n, RX_SUM, 1);
-		moved(w, args->n_ranks - 1, n, rx_mx_bytes(n));
 	}
 	return 0;
 }
@@ -219,9 +209,9 @@ static void check_copy(struct work *w, const uint8_t *src, uint64_t at, uint64_t
 	}
 }
 
-/* One block into @n_dst places, of which all but one are of other ranks. */
-static int copy_block(struct work *w, const uint8_t *src, uint64_t count, uint8_t *const *dst,
-	uint32_t n_dst, uint32_t n_others)
+/* One block into @n_dst places. */
+static int copy_block(
+	struct work *w, const uint8_t *src, uint64_t count, uint8_t *const *dst, uint32_t n_dst)
 {
 	uint64_t n = 0;
 
@@ -235,7 +225,6 @@ static int copy_block(struct work *w, const uint8_t *src, uint64_t count, uint8_
 		for (uint32_t i = 0; i < n_dst; i++)
 			rx_mx_decode(dst[i] + at * w->size, w->args->dtype, w->wire, w->scales, n,
 				false);
-		moved(w, n_others, n, rx_mx_bytes(n));
 	}
 	return 0;
 }
@@ -289,8 +278,7 @@ static int all_gather(struct work *w)
 			continue;
 		for (uint32_t to = 0; to < args->n_ranks; to++)
 			dst[to] = received_at(w, from, to);
-		r = copy_block(
-			w, sent_at(w, from, from), count, dst, args->n_ranks, args->n_ranks - 1);
+		r = copy_block(w, sent_at(w, from, from), count, dst, args->n_ranks);
 	}
 	return r;
 }
@@ -308,32 +296,48 @@ static int all_to_all(struct work *w)
 			if (count == 0)
 				continue;
 			dst = received_at(w, from, to);
-			r = copy_block(w, sent_at(w, from, to), count, &dst, 1, from != to);
+			r = copy_block(w, sent_at(w, from, to), count, &dst, 1);
 		}
 	}
 	return r;
 }
 
+static int run(struct work *w)
+{
+	switch (w->args->coll) {
+	case RX_ALL_REDUCE:
+		return all_reduce(w);
+	case RX_ALL_GATHER:
+	case RX_ALL_GATHER_V:
+		return all_gather(w);
+	case RX_REDUCE_SCATTER:
+	case RX_REDUCE_SCATTER_V:
+		return reduce_scatter(w);
+	case RX_ALL_TO_ALL:
+	case RX_ALL_TO_ALL_V:
+		return all_to_all(w);
+	default:
+		return -ENOTSUP;
+	}
+}
+
 int host_lowprec_run(const struct host_coll_args *args)
 {
 	struct work w;
+	int r = 0;
 
 	if (!rx_mx_takes(args->dtype))
 		return -ENOTSUP;
 	work_init(&w, args);
-	switch (args->coll) {
-	case RX_ALL_REDUCE:
-		return all_reduce(&w);
-	case RX_ALL_GATHER:
-	case RX_ALL_GATHER_V:
-		return all_gather(&w);
-	case RX_REDUCE_SCATTER:
-	case RX_REDUCE_SCATTER_V:
-		return reduce_scatter(&w);
-	case RX_ALL_TO_ALL:
-	case RX_ALL_TO_ALL_V:
-		return all_to_all(&w);
-	default:
-		return -ENOTSUP;
-	}
+	r = run(&w);
+	if (r == 0)
+		rx_precision_traffic(&args->lowprec->work, &(struct rx_precision_message){
+								   .coll = args->coll,
+								   .dtype = args->dtype,
+								   .n_ranks = args->n_ranks,
+								   .count = args->count,
+								   .counts = args->counts,
+								   .bf16 = args->lowprec->bf16,
+							   });
+	return r;
 }

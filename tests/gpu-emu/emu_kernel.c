@@ -11,7 +11,7 @@
 #include <time.h>
 
 /* Each is a thread of the CPU; results do not depend on their number. */
-#define MAX_THREADS 4u
+#define MAX_THREADS 8u
 
 #define N_SPECIAL 2u
 
@@ -111,7 +111,7 @@ static bool find_words(struct rx_dev_words *words, int device)
 static bool find_args(struct rx_dev_args *args, int device)
 {
 	bool found = find(&args->abort, device) && find(&args->status, device) &&
-		     find(&args->blocks, device);
+		     find(&args->blocks, device) && find(&args->counts, device);
 
 	for (uint32_t i = 0; i < args->n_launches && found; i++)
 		found = find(&args->sync[i], device);

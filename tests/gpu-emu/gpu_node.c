@@ -188,6 +188,63 @@ int gpu_take_memory(struct coll_rank *c)
 	return 0;
 }
 
+static void *stream;
+static uint32_t replays;
+
+/* Of the user's own calls: the test is wrong, or the runtime has been harmed. */
+static void must(int native, const char *what)
+{
+	if (native == 0)
+		return;
+	(void)fprintf(stderr, "%s: the runtime says %d\n", what, native);
+	abort();
+}
+
+static rcclx_result make_in_stream(rcclx_result (*make)(void *arg), void *arg)
+{
+	void *graph = NULL;
+	rcclx_result r = RCCLX_OK;
+
+	if (replays == 0)
+		return make(arg);
+	must(gpu_user()->capture_begin(stream, 0), "beginning a capture");
+	r = make(arg);
+	must(gpu_user()->capture_end(stream, &graph), "ending a capture");
+	for (uint32_t i = 0; i < replays && r == RCCLX_OK; i++)
+		must(gpu_user()->graph_launch(graph, stream), "replaying");
+	gpu_user()->graph_free(graph);
+	return r;
+}
+
+static void read_after_stream(void *to, uint64_t from, uint64_t bytes)
+{
+	must(gpu_user()->stream_sync(stream), "waiting for the stream");
+	gpu_user()->read(to, from, bytes);
+}
+
+int gpu_in_stream(struct coll_rank *c, uint32_t device, uint32_t n_replays)
+{
+	/* The gates and what wakes their thread, and staged memory of graphs. */
+	c->ctx->n_kept_fds = UINT32_MAX;
+	replays = n_replays;
+	stream = gpu_user()->stream_new(device);
+	RANK_CHECK(c->ctx, stream, "no stream");
+	c->device.around = make_in_stream;
+	c->device.stream = stream;
+	c->device.read = read_after_stream;
+	return 0;
+}
+
+int gpu_out_of_stream(struct coll_rank *c)
+{
+	RANK_CHECK(c->ctx, gpu_user()->stream_sync(stream) == 0, "the stream failed");
+	RANK_CHECK(c->ctx, gpu_user()->stream_free(stream) == 0, "the stream cannot be freed");
+	c->device.around = NULL;
+	c->device.stream = NULL;
+	c->device.read = gpu_user()->read;
+	return 0;
+}
+
 int gpu_open_rank(struct coll_rank *c, struct rank_ctx *ctx, uint32_t device, uint64_t bytes)
 {
 	RANK_CHECK(ctx, gpu_user(), "no runtime: %s", dlerror());

@@ -42,6 +42,14 @@ const struct emu_user *gpu_user(void);
 int gpu_open_rank(struct coll_rank *c, struct rank_ctx *ctx, uint32_t device, uint64_t bytes);
 int gpu_close_rank(struct coll_rank *c);
 
+/**
+ * gpu_in_stream() - calls of @c are made in the order of a stream on @device
+ * @n_replays: 0: at once; else each is recorded, and the graph launched so many times. Results have
+ *	       to be those of the first time, so the calls are not in place.
+ */
+int gpu_in_stream(struct coll_rank *c, uint32_t device, uint32_t n_replays);
+int gpu_out_of_stream(struct coll_rank *c);
+
 /** gpu_give_memory(), gpu_take_memory() - the part of it that is memory */
 int gpu_give_memory(struct coll_rank *c, struct rank_ctx *ctx, uint32_t device);
 int gpu_take_memory(struct coll_rank *c);

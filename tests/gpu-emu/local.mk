@@ -47,6 +47,8 @@ gpu_emu_daemon_tests = \
 	tests/gpu-emu/test_gpu_colls_hip \
 	tests/gpu-emu/test_gpu_faults_cuda \
 	tests/gpu-emu/test_gpu_faults_hip \
+	tests/gpu-emu/test_gpu_lowprec_cuda \
+	tests/gpu-emu/test_gpu_lowprec_hip \
 	tests/gpu-emu/test_gpu_nccl_cuda \
 	tests/gpu-emu/test_gpu_nccl_hip \
 	tests/gpu-emu/test_gpu_stream_cuda \
@@ -74,6 +76,14 @@ tests_gpu_emu_test_gpu_faults_cuda_LDADD = $(integration_libs)
 tests_gpu_emu_test_gpu_faults_hip_SOURCES = tests/gpu-emu/test_gpu_faults.c $(gpu_node)
 tests_gpu_emu_test_gpu_faults_hip_CPPFLAGS = $(gpu_emu_hip_flags)
 tests_gpu_emu_test_gpu_faults_hip_LDADD = $(integration_libs)
+
+tests_gpu_emu_test_gpu_lowprec_cuda_SOURCES = tests/gpu-emu/test_gpu_lowprec.c $(gpu_node)
+tests_gpu_emu_test_gpu_lowprec_cuda_CPPFLAGS = $(gpu_emu_cuda_flags)
+tests_gpu_emu_test_gpu_lowprec_cuda_LDADD = $(integration_libs)
+
+tests_gpu_emu_test_gpu_lowprec_hip_SOURCES = tests/gpu-emu/test_gpu_lowprec.c $(gpu_node)
+tests_gpu_emu_test_gpu_lowprec_hip_CPPFLAGS = $(gpu_emu_hip_flags)
+tests_gpu_emu_test_gpu_lowprec_hip_LDADD = $(integration_libs)
 
 gpu_nccl = tests/gpu-emu/test_gpu_nccl.c $(gpu_node) $(nccl_rank)
 

@@ -92,6 +92,8 @@ static void take_comm(const struct rx_comm_info *info, struct admin_comm *comm)
 		.exact_bytes = info->exact_bytes,
 		.wire_bytes = info->wire_bytes,
 		.blocks = info->precision_blocks,
+		.saturated_blocks = info->saturated_blocks,
+		.flushed_blocks = info->flushed_blocks,
 		.special_blocks = info->special_blocks,
 		.sampled_blocks = info->sampled_blocks,
 		.worst_error_ppm = info->worst_error_ppm,

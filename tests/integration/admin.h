@@ -30,6 +30,8 @@ struct admin_comm {
 	uint64_t exact_bytes;
 	uint64_t wire_bytes;
 	uint64_t blocks;
+	uint64_t saturated_blocks;
+	uint64_t flushed_blocks;
 	uint64_t special_blocks;
 	uint64_t sampled_blocks;
 	uint64_t worst_error_ppm;
