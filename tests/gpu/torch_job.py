@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""PyTorch's "nccl" backend with several processes on one GPU: each row is one thing that works or not.
+"""PyTorch's "nccl" backend with several processes, also on one GPU: each row is one thing that works or not.
 
 Started by torch.sh, once per rank, with torchrun's variables; each row has process groups of its own.
 Rank 0 prints the table; the exit status is the number of rows that failed.
@@ -46,7 +46,7 @@ if sys.argv[1:2] == ["spawn"]:
 
 RANK = int(os.environ["RANK"])
 N = int(os.environ["WORLD_SIZE"])
-DEVICE = torch.device("cuda", 0)
+DEVICE = torch.device("cuda", RANK % max(torch.cuda.device_count(), 1))
 ODD = 10007
 
 
@@ -250,7 +250,7 @@ def compare_training(wrap):
 
 
 def ddp():
-    compare_training(lambda model: DistributedDataParallel(model, device_ids=[0]))
+    compare_training(lambda model: DistributedDataParallel(model, device_ids=[DEVICE.index]))
 
 
 def fsdp():
@@ -322,7 +322,7 @@ os.environ.setdefault("TORCH_NCCL_ASYNC_ERROR_HANDLING", "0")
 
 
 def start():
-    torch.cuda.set_device(0)
+    torch.cuda.set_device(DEVICE)
     torch.backends.cuda.matmul.allow_tf32 = False
     by_launcher = os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True"
     return dist.TCPStore(os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"]), N,
