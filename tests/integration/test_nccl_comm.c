@@ -496,6 +496,45 @@ static void test_abort_forming(void **state)
 	run(1, rank_abort_forming, NULL);
 }
 
+/* The other rank comes after all: it hears of the abort, and both can begin anew. */
+static int rank_abort_early(struct rank_ctx *ctx)
+{
+	ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+	ncclComm_t comm = NULL;
+	ncclUniqueId id;
+	int in = 1, out = 0;
+
+	config.blocking = 0;
+	RANK_DO(nccl_id(ctx, 0, &id));
+	if (ctx->rank == 0) {
+		NCCL_IS(ctx, ncclInProgress, ncclCommInitRankConfig(&comm, 2, id, 0, &config));
+		test_sleep_ms(50);
+		NCCL_OK(ctx, ncclCommAbort(comm));
+		flag_set(ctx->shared, 0, 1);
+	} else {
+		uint64_t began = 0;
+
+		RANK_CHECK(ctx, flag_wait(ctx->shared, 0, 1, 10000), "rank 0 does not abort");
+		began = test_now_ms();
+		NCCL_OK(ctx, ncclCommInitRank(&comm, 2, id, 1));
+		NCCL_IS(ctx, ncclRemoteError,
+			ncclAllReduce(&in, &out, 1, ncclInt32, ncclSum, comm, NULL));
+		RANK_WITHIN(ctx, began, 1000);
+		RANK_DO(nccl_says(ctx, "rank 0"));
+		NCCL_OK(ctx, ncclCommDestroy(comm));
+	}
+	RANK_DO(nccl_comm(ctx, 1, &comm));
+	RANK_DO(nccl_sum(ctx, comm, 1, 2));
+	NCCL_OK(ctx, ncclCommDestroy(comm));
+	return 0;
+}
+
+static void test_abort_early(void **state)
+{
+	(void)state;
+	run(2, rank_abort_early, NULL);
+}
+
 /* Rank 2 is killed in the middle; the others hear of it, shrink, and go on. */
 static int rank_death(struct rank_ctx *ctx)
 {
@@ -728,6 +767,7 @@ int main(void)
 		HARNESS_TEST(test_abort),
 		HARNESS_TEST(test_revoke),
 		HARNESS_TEST(test_abort_forming),
+		HARNESS_TEST(test_abort_early),
 		HARNESS_TEST(test_death),
 		HARNESS_TEST(test_leaves_first),
 		HARNESS_TEST(test_just_exits),
