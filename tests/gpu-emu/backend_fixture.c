@@ -31,11 +31,12 @@ static void *open_or_exit(const char *path, const char *symbol)
 	return found;
 }
 
-static void load(void)
+void backend_load(const char *family)
 {
 	const char *build = getenv("RCCLX_BUILDDIR") ? getenv("RCCLX_BUILDDIR") : ".";
 	char path[512];
 
+	flavour = family;
 	(void)snprintf(path, sizeof(path), "%s/.libs/rcclx_backend_%s.so", build, flavour);
 	(void)snprintf(emu_path, sizeof(emu_path), "%s/.libs/gpu_emu_%s.so", build, flavour);
 	ops = open_or_exit(path, RX_BACKEND_SYMBOL);
@@ -101,8 +102,7 @@ int backend_run(const struct CMUnitTest *tests, uint32_t n)
 		return 1;
 	(void)close(fd);
 	for (int i = 0; i < 2; i++) {
-		flavour = i ? "cuda" : "hip";
-		load();
+		backend_load(i ? "cuda" : "hip");
 		failed += _cmocka_run_group_tests(flavour, tests, n, NULL, NULL);
 	}
 	(void)unlink(code_path);

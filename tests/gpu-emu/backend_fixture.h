@@ -17,6 +17,8 @@ extern const struct emu_user *user;
 extern struct rx_gpu *gpu;           /* between set-up and tear-down, as */
 extern struct rx_gpu_device *device; /* the first one */
 
+/** backend_load() - the plugin and the double of a family; ends the process if it cannot */
+void backend_load(const char *family);
 struct rx_gpu_config backend_config(void);
 int backend_set_up(void **state);
 int backend_tear_down(void **state);
