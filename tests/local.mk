@@ -5,7 +5,10 @@ AM_TESTS_ENVIRONMENT = \
 	RCCLXD='$(abs_builddir)/daemon/rcclxd'; export RCCLXD; \
 	RCCLX_BUILDDIR='$(abs_builddir)'; export RCCLX_BUILDDIR; \
 	RCCLX_SRCDIR='$(abs_srcdir)'; export RCCLX_SRCDIR; \
-	CC='$(CC)'; export CC;
+	CC='$(CC)'; export CC; \
+	HIP_CLANG='$(HIP_CLANG)'; HIP_FLAGS='$(HIP_FLAGS)'; HIP_OBJDUMP='$(HIP_OBJDUMP)'; \
+	export HIP_CLANG HIP_FLAGS HIP_OBJDUMP; \
+	NVCC='$(NVCC)'; CUDA_FLAGS='$(CUDA_FLAGS)'; export NVCC CUDA_FLAGS;
 
 # A test that hangs is ended, and fails.
 LOG_COMPILER = $(srcdir)/tests/limit.sh
@@ -13,6 +16,7 @@ TEST_EXTENSIONS = .sh
 SH_LOG_COMPILER = $(srcdir)/tests/limit.sh
 
 include tests/lint/local.mk
+include tests/disasm/local.mk
 include tests/perf/local.mk
 include tests/fuzz/local.mk
 include tests/abi/local.mk

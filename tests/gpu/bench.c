@@ -311,8 +311,10 @@ static void bench_big(uint32_t n_units, uint32_t most_threads)
 		show_big(copy_us, big(types[t], 2, 2 * n_units, 256));
 	for (uint32_t n = 1; n <= MAX_RANKS; n *= 2)
 		show_big(copy_us, big(types[0], n, 2 * n_units, 256));
-	show_big(copy_us, (struct shape){"rx_copy", RX_BROADCAST, RX_FLOAT32, 4, 2, BIG_BYTES,
-				  2 * n_units, 256});
+	for (size_t g = 0; g < RX_ARRAY_SIZE(grids); g++)
+		show_big(
+			copy_us, (struct shape){"rx_copy", RX_BROADCAST, RX_FLOAT32, 4, 2,
+					 BIG_BYTES, grids[g].per_unit * n_units, grids[g].threads});
 }
 
 int main(int argc, char **argv)
