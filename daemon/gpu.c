@@ -365,6 +365,7 @@ void gpu_note(struct gpu *gpu, uint32_t index, const struct rx_gpu_error *error)
 	struct device *device = &gpu->devices[index];
 	struct gpu_device_view view = {.state = device->opened ? GPU_OPEN : GPU_CLOSED};
 	struct rx_gpu_error own = {0};
+	bool told = error;
 	bool news = false;
 
 	if (device->opened) {
@@ -377,6 +378,9 @@ void gpu_note(struct gpu *gpu, uint32_t index, const struct rx_gpu_error *error)
 		view.state = GPU_FAILED;
 	}
 	pthread_mutex_lock(&gpu->lock);
+	view.n_ops = device->view.n_ops;
+	view.n_op_bytes = device->view.n_op_bytes;
+	view.n_failures = device->view.n_failures + told;
 	news = error && view.state == GPU_FAILED && device->view.state != GPU_FAILED;
 	memcpy(view.error, device->view.error, sizeof(view.error));
 	if (error)
@@ -386,6 +390,17 @@ void gpu_note(struct gpu *gpu, uint32_t index, const struct rx_gpu_error *error)
 	if (news)
 		rx_err("device=%u name=\"%s\" is not used any more: %s", index, device->info.name,
 			view.error);
+}
+
+void gpu_count(struct gpu *gpu, uint32_t device, uint64_t bytes)
+{
+	struct gpu_device_view *view = &gpu->devices[device].view;
+
+	pthread_mutex_lock(&gpu->lock);
+	view->n_ops++;
+	view->n_op_bytes += bytes;
+	pthread_mutex_unlock(&gpu->lock);
+	gpu_note(gpu, device, NULL);
 }
 
 struct gpu_bells *gpu_bells(const struct gpu *gpu)

@@ -81,6 +81,9 @@ struct gpu_device_view {
 	enum gpu_device_state state;
 	char error[RX_DEVICE_TEXT_MAX];
 	struct rx_gpu_stats stats;
+	uint64_t n_ops;      /* that it took part in */
+	uint64_t n_op_bytes; /* of the buffers of the ranks that it served in them */
+	uint64_t n_failures; /* that gpu_note() was told of */
 };
 
 /** gpu_view() - what was last known of @device */
@@ -102,6 +105,9 @@ struct rx_gpu_device *gpu_opened(const struct gpu *gpu, uint32_t device);
 
 /** gpu_note() - refresh what gpu_view() says; @error: of the backend, where one was reported */
 void gpu_note(struct gpu *gpu, uint32_t device, const struct rx_gpu_error *error);
+
+/** gpu_count() - @device has done its part of an operation, for ranks with @bytes in buffers */
+void gpu_count(struct gpu *gpu, uint32_t device, uint64_t bytes);
 
 /** gpu_bells() - of recorded graphs */
 struct gpu_bells *gpu_bells(const struct gpu *gpu);

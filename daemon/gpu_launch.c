@@ -63,6 +63,18 @@ static uint64_t local_ranks(const struct gpu_run *run, uint32_t device)
 	return ranks;
 }
 
+uint64_t gpu_launch_bytes(const struct gpu_run *run, uint32_t device)
+{
+	uint64_t bytes = 0;
+
+	for (uint64_t left = local_ranks(run, device); left; left &= left - 1) {
+		uint32_t rank = (uint32_t)__builtin_ctzll(left);
+
+		bytes += run->send[rank].bytes + run->recv[rank].bytes;
+	}
+	return bytes;
+}
+
 static int address_of(struct gpu_run *run, const struct gpu_buffer *buffer, uint32_t device,
 	uint64_t *address_p, struct rx_gpu_error *error)
 {

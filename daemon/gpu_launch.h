@@ -11,6 +11,9 @@ uint64_t gpu_launch_devices(const struct gpu_run *run);
 /** gpu_launch_first() - the first one, which serves ranks without device memory */
 uint32_t gpu_launch_first(const struct gpu_run *run);
 
+/** gpu_launch_bytes() - of the buffers of the ranks that @device serves */
+uint64_t gpu_launch_bytes(const struct gpu_run *run, uint32_t device);
+
 /** gpu_launch() - in @stream of @device. Return: 0 or enum rx_gpu_result. */
 RX_WARN_UNUSED int gpu_launch(
 	struct gpu_run *run, uint32_t device, void *stream, struct rx_gpu_error *error);

@@ -184,7 +184,7 @@ static void look(struct gpu_run *run)
 			continue;
 		if (gpu_words_is_done(run->gpu, run->slot, i)) {
 			run->waiting &= ~(1ull << i);
-			gpu_note(run->gpu, i, NULL);
+			gpu_count(run->gpu, i, gpu_launch_bytes(run, i));
 		} else if (query) {
 			ask(run, i);
 		}

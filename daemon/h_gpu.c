@@ -82,6 +82,11 @@ static void fill_device(struct gpu *gpu, uint32_t index, struct device_page *pag
 		.n_maps = stats->n_maps,
 		.n_quarantined = stats->n_quarantined,
 		.copied = page->copied[at],
+		.n_ops = view->n_ops,
+		.n_op_bytes = view->n_op_bytes,
+		.n_failures = view->n_failures,
+		.scratch_bytes = stats->scratch_bytes,
+		.scratch_high_bytes = stats->scratch_high_bytes,
 	};
 }
 

@@ -249,7 +249,8 @@ LAYOUT(device_info, O, device_info, U32(O, T, index), TEXT(O, T, name), TEXT(O, 
 	TEXT(O, T, pci), BYTES(O, T, uuid), U64(O, T, memory_bytes), U32(O, T, n_units),
 	U64(O, T, peers), TEXT(O, T, state), TEXT(O, T, error), U64(O, T, n_launches),
 	U64(O, T, n_imports), U64(O, T, n_proofs), U64(O, T, mapped_bytes), U32(O, T, n_maps),
-	U32(O, T, n_quarantined), TEXT(O, T, copied));
+	U32(O, T, n_quarantined), TEXT(O, T, copied), U64(O, T, n_ops), U64(O, T, n_op_bytes),
+	U64(O, T, n_failures), U64(O, T, scratch_bytes), U64(O, T, scratch_high_bytes));
 #undef O
 #undef T
 #define O struct rx_msg_admin_devices_reply

@@ -300,6 +300,11 @@ struct rx_device_info {
 	uint32_t n_maps;
 	uint32_t n_quarantined;
 	const char *copied;
+	uint64_t n_ops;
+	uint64_t n_op_bytes;
+	uint64_t n_failures;
+	uint64_t scratch_bytes;
+	uint64_t scratch_high_bytes;
 };
 
 struct rx_msg_admin_devices_reply {

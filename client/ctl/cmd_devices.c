@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "admin.h"
+#include "devices.h"
 #include "print.h"
 
 #include <inttypes.h>
@@ -7,9 +7,7 @@
 
 #define PEERS_TEXT (4 * RX_GPU_DEVICES_MAX)
 
-typedef enum ctl_exit (*device_fn)(const struct rx_device_info *device, void *ctx);
-
-static enum ctl_exit each_device(struct admin *admin, device_fn fn, void *ctx)
+enum ctl_exit devices_each(struct admin *admin, devices_fn fn, void *ctx)
 {
 	const struct rx_msg_admin_devices_reply *reply = &admin->reply.admin_devices_reply;
 	uint64_t after = 0;
@@ -52,15 +50,17 @@ static const char *describe_peers(const struct rx_device_info *device, char text
 
 static enum ctl_exit add_row(const struct rx_device_info *device, void *table)
 {
-	char index[PRINT_CELL], memory[PRINT_CELL], mapped[PRINT_CELL], launches[PRINT_CELL];
+	char index[PRINT_CELL], memory[PRINT_CELL], mapped[PRINT_CELL];
 	char peers[PEERS_TEXT];
+	char ops[PRINT_CELL], op_bytes[PRINT_CELL], failures[PRINT_CELL];
 	const char *note = device->error[0] ? device->error : device->copied;
 
 	table_add(table,
 		(const char *[]){print_count(device->index, index), device->name, device->arch,
 			device->pci, device->state, print_bytes(device->memory_bytes, memory),
-			print_bytes(device->mapped_bytes, mapped),
-			print_count(device->n_launches, launches), describe_peers(device, peers),
+			print_bytes(device->mapped_bytes, mapped), print_count(device->n_ops, ops),
+			print_bytes(device->n_op_bytes, op_bytes),
+			print_count(device->n_failures, failures), describe_peers(device, peers),
 			note[0] ? note : "-"});
 	return CTL_EXIT_OK;
 }
@@ -68,13 +68,13 @@ static enum ctl_exit add_row(const struct rx_device_info *device, void *table)
 static enum ctl_exit show_text(struct admin *admin)
 {
 	static const char *const headings[] = {">GPU", "NAME", "ARCH", "PCI", "STATE", ">MEMORY",
-		">MAPPED", ">LAUNCHES", "PEERS", "ERROR OR COPIED", NULL};
+		">MAPPED", ">OPS", ">OF BYTES", ">FAILURES", "PEERS", "ERROR OR COPIED", NULL};
 	const struct rx_msg_admin_devices_reply *reply = &admin->reply.admin_devices_reply;
 	struct table table;
 	enum ctl_exit status = CTL_EXIT_FAILED;
 
 	table_init(&table, headings);
-	status = each_device(admin, add_row, &table);
+	status = devices_each(admin, add_row, &table);
 	if (status == CTL_EXIT_OK && strcmp(reply->state, "ready") != 0)
 		printf("no GPU is used (%s): %s\n", reply->state,
 			reply->reason[0] ? reply->reason : "the runtime is starting");
@@ -94,7 +94,7 @@ static json_t *json_peers(uint64_t peers, uint32_t own)
 	return array;
 }
 
-static enum ctl_exit append_json(const struct rx_device_info *device, void *array)
+enum ctl_exit devices_append_json(const struct rx_device_info *device, void *array)
 {
 	char uuid[2 * RX_GPU_UUID_BYTES + 1];
 	json_t *json = NULL;
@@ -102,7 +102,7 @@ static enum ctl_exit append_json(const struct rx_device_info *device, void *arra
 	for (size_t i = 0; i < RX_GPU_UUID_BYTES; i++)
 		(void)snprintf(uuid + 2 * i, 3, "%02x", device->uuid.data[i]);
 	json = json_pack("{s:i, s:s, s:s, s:s, s:s, s:I, s:i, s:o, s:s, s:s, s:I, s:I, s:I, s:I, "
-			 "s:i, s:i, s:s}",
+			 "s:i, s:i, s:s, s:I, s:I, s:I, s:I, s:I}",
 		"index", (int)device->index, "name", device->name, "arch", device->arch, "pci",
 		device->pci, "uuid", uuid, "memory_bytes", (json_int_t)device->memory_bytes,
 		"units", (int)device->n_units, "peers", json_peers(device->peers, device->index),
@@ -110,7 +110,10 @@ static enum ctl_exit append_json(const struct rx_device_info *device, void *arra
 		(json_int_t)device->n_launches, "imports", (json_int_t)device->n_imports, "proofs",
 		(json_int_t)device->n_proofs, "mapped_bytes", (json_int_t)device->mapped_bytes,
 		"maps", (int)device->n_maps, "quarantined", (int)device->n_quarantined, "copied",
-		device->copied);
+		device->copied, "operations", (json_int_t)device->n_ops, "operation_bytes",
+		(json_int_t)device->n_op_bytes, "failures", (json_int_t)device->n_failures,
+		"scratch_bytes", (json_int_t)device->scratch_bytes, "scratch_high_bytes",
+		(json_int_t)device->scratch_high_bytes);
 	if (json_array_append_new(array, json) == 0)
 		return CTL_EXIT_OK;
 	fprintf(stderr, "rcclxctl: out of memory\n");
@@ -121,7 +124,7 @@ static enum ctl_exit show_json(struct admin *admin)
 {
 	const struct rx_msg_admin_devices_reply *reply = &admin->reply.admin_devices_reply;
 	json_t *devices = json_array();
-	enum ctl_exit status = each_device(admin, append_json, devices);
+	enum ctl_exit status = devices_each(admin, devices_append_json, devices);
 
 	if (status != CTL_EXIT_OK) {
 		json_decref(devices);

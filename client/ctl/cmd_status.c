@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "admin.h"
+#include "devices.h"
 #include "late.h"
 #include "print.h"
 
@@ -75,7 +75,7 @@ static json_t *to_json(const struct rx_msg_admin_status_reply *status)
 		}
 	}
 	return json_pack("{s:s, s:I, s:I, s:s, s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:o, "
-			 "s:[]}",
+			 "s:[], s:[]}",
 		"version", status->version, "pid", (json_int_t)status->pid, "uptime_ns",
 		(json_int_t)status->uptime_ns, "state", status->state, "socket", status->socket,
 		"backend", status->backend, "sessions_total", (json_int_t)status->sessions_total,
@@ -83,12 +83,27 @@ static json_t *to_json(const struct rx_msg_admin_status_reply *status)
 		(json_int_t)status->ops_done, "ops_failed", (json_int_t)status->ops_failed,
 		"violations", (json_int_t)status->violations, "log_dropped",
 		(json_int_t)status->log_dropped, "reloads", (json_int_t)status->reloads, "limits",
-		limits, "late");
+		limits, "late", "devices");
 }
 
 static enum ctl_exit print_late(const struct rx_comm_info *comm, void *ctx RX_UNUSED)
 {
 	late_print(comm, "", stdout);
+	return CTL_EXIT_OK;
+}
+
+/* Those that somebody uses, or cannot. */
+static enum ctl_exit print_device(const struct rx_device_info *device, void *ctx RX_UNUSED)
+{
+	char bytes[PRINT_CELL], scratch[PRINT_CELL];
+
+	if (strcmp(device->state, "closed") == 0)
+		return CTL_EXIT_OK;
+	printf("GPU %" PRIu32 ": %s, %" PRIu64 " operations with %s in %" PRIu64
+	       " launches, %" PRIu64 " failures, scratch %s%s%s\n",
+		device->index, device->state, device->n_ops, print_bytes(device->n_op_bytes, bytes),
+		device->n_launches, device->n_failures, print_bytes(device->scratch_bytes, scratch),
+		device->copied[0] ? ", copied: " : "", device->copied);
 	return CTL_EXIT_OK;
 }
 
@@ -106,6 +121,8 @@ static enum ctl_exit show_json(struct admin *admin)
 		return out_of_memory();
 	status = admin_each_comm(admin, append_late, json_object_get(json, "late"));
 	if (status == CTL_EXIT_OK)
+		status = devices_each(admin, devices_append_json, json_object_get(json, "devices"));
+	if (status == CTL_EXIT_OK)
 		return json_print(json) ? CTL_EXIT_OK : CTL_EXIT_FAILED;
 	json_decref(json);
 	return status;
@@ -115,6 +132,8 @@ static enum ctl_exit show_text(struct admin *admin)
 {
 	enum ctl_exit status = print_text(&admin->reply.admin_status_reply);
 
+	if (status == CTL_EXIT_OK)
+		status = devices_each(admin, print_device, NULL);
 	return status == CTL_EXIT_OK ? admin_each_comm(admin, print_late, NULL) : status;
 }
 

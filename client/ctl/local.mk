@@ -30,7 +30,7 @@ client_ctl_rcclxctl_SOURCES = \
 	client/ctl/cmd_abi_check.c \
 	client/ctl/cmd_clients.c \
 	client/ctl/cmd_comms.c \
-	client/ctl/cmd_devices.c \
+	client/ctl/cmd_devices.c client/ctl/devices.h \
 	client/ctl/cmd_doctor.c \
 	client/ctl/cmd_drain.c \
 	client/ctl/cmd_explain.c \

@@ -105,14 +105,15 @@ struct node *gpu_node(const char *always, const char *then)
 
 /* ---- what rcclxctl says ---- */
 
-static void ask_devices(const struct node *node, const char *options, char *text, size_t bytes)
+static void ask(
+	const struct node *node, const char *options, const char *what, char *text, size_t bytes)
 {
 	char command[600];
 	FILE *out = NULL;
 	size_t n = 0;
 
-	(void)snprintf(command, sizeof(command), "%s/client/ctl/rcclxctl --socket %s %s devices",
-		getenv("RCCLX_BUILDDIR"), node->admin, options);
+	(void)snprintf(command, sizeof(command), "%s/client/ctl/rcclxctl --socket %s %s %s",
+		getenv("RCCLX_BUILDDIR"), node->admin, options, what);
 	out = popen(command, "re");
 	assert_non_null(out);
 	n = fread(text, 1, bytes - 1, out);
@@ -120,18 +121,28 @@ static void ask_devices(const struct node *node, const char *options, char *text
 	assert_int_equal(pclose(out), 0);
 }
 
-void gpu_expect(const struct node *node, const char *options, const char *part)
+static void expect(const struct node *node, const char *options, const char *what, const char *part)
 {
 	char text[16384] = "";
 
 	/* What goes is given back a little later. */
 	for (uint32_t i = 0; i < 100; i++) {
-		ask_devices(node, options, text, sizeof(text));
+		ask(node, options, what, text, sizeof(text));
 		if (strstr(text, part))
 			return;
 		test_sleep_ms(20);
 	}
-	fail_msg("no \"%s\" in what rcclxctl devices %s says:\n%s", part, options, text);
+	fail_msg("no \"%s\" in what rcclxctl %s %s says:\n%s", part, options, what, text);
+}
+
+void gpu_expect(const struct node *node, const char *options, const char *part)
+{
+	expect(node, options, "devices", part);
+}
+
+void gpu_expect_status(const struct node *node, const char *options, const char *part)
+{
+	expect(node, options, "status", part);
 }
 
 unsigned long gpu_count(const struct node *node, uint32_t device, const char *key)
@@ -140,7 +151,7 @@ unsigned long gpu_count(const struct node *node, uint32_t device, const char *ke
 	char label[80];
 	const char *at = text;
 
-	ask_devices(node, "--json", text, sizeof(text));
+	ask(node, "--json", "devices", text, sizeof(text));
 	(void)snprintf(label, sizeof(label), "\"%s\": ", key);
 	for (uint32_t i = 0; i <= device && at; i++)
 		at = strstr(at + 1, label);

@@ -33,6 +33,9 @@ void gpu_expect(const struct node *node, const char *options, const char *part);
 /** gpu_count() - the number behind "@key": of @device */
 unsigned long gpu_count(const struct node *node, uint32_t device, const char *key);
 
+/** gpu_expect_status() - the same of rcclxctl @options status */
+void gpu_expect_status(const struct node *node, const char *options, const char *part);
+
 /* ---- in ranks ---- */
 
 /** gpu_user() - the process's runtime, loaded as programs load theirs; NULL: it cannot be loaded */

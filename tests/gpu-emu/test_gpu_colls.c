@@ -467,6 +467,39 @@ static void test_devices(void **state)
 	node_stop(node);
 }
 
+/* Two ranks of device 2 and one of device 5: 3 sums of 1000 floats, from and to. */
+static int rank_metrics(struct rank_ctx *ctx)
+{
+	struct coll_rank c;
+
+	RANK_DO(open_on(&c, ctx, ctx->rank == 0 ? 5 : 2));
+	for (uint32_t i = 0; i < 3; i++)
+		RANK_DO(coll_run(&c, &simple));
+	return gpu_close_rank(&c);
+}
+
+static void test_metrics(void **state)
+{
+	struct node *node = gpu_node(NULL, NULL);
+
+	(void)state;
+	world_run(node, 3, rank_metrics, NULL);
+	assert_int_equal(gpu_count(node, 2, "operations"), 3);
+	assert_int_equal(gpu_count(node, 2, "operation_bytes"), 3 * 2 * 2 * 4000);
+	assert_int_equal(gpu_count(node, 5, "operations"), 3);
+	assert_int_equal(gpu_count(node, 5, "operation_bytes"), 3 * 2 * 4000);
+	assert_int_equal(gpu_count(node, 6, "operations"), 0);
+	assert_int_equal(gpu_count(node, 2, "failures"), 0);
+	assert_int_equal(gpu_count(node, 2, "scratch_bytes"), 0);
+	gpu_expect_status(node, "", "GPU 2: open, 3 operations with ");
+	gpu_expect_status(node, "--json", "\"operation_bytes\": 48000");
+	gpu_faults("import-fails");
+	world_run(node, 2, rank_metrics, NULL);
+	assert_true(gpu_count(node, 2, "failures") > 0);
+	gpu_expect_status(node, "", "copied: kind ");
+	node_stop(node);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -485,6 +518,7 @@ int main(void)
 		HARNESS_TEST(test_freed_and_made_again),
 		HARNESS_TEST(test_send_recv),
 		HARNESS_TEST(test_groups),
+		HARNESS_TEST(test_metrics),
 	};
 	int failed = 0;
 
