@@ -1,12 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The folds of one data type and its kernel; included once for each type, with
- *
- *   T         its short name; dev_load_T(), dev_store_T(), dev_unpack_T(), dev_pack_T(),
- * dev_factor_T() exist DTYPE     its number SIZE      bytes of an element ACC       the type in
- * which values are accumulated; unsigned for integers, which wrap CMP       the same, or signed, so
- * that it compares and divides right IS_FLOAT  0 or 1 UNROLL    vectors of each input that a thread
- * has in flight
+ * The folds of one data type and its kernel; included once for each type, with what dev_types.h
+ * says.
  *
  * What the host does with vectors of the CPU (kernels/host/fold_type.h) is done here with 16 bytes
  * per thread, and gives the same bits.
@@ -15,47 +10,6 @@
 #define PASTE(a, b)  PASTE_(a, b)
 #define NAME(name)   PASTE(PASTE(name, _), T)
 #define LANES        (16 / SIZE)
-#if IS_FLOAT
-#define IS_NAN(v) ((v) != (v))
-#else
-#define IS_NAN(v) false
-#endif
-
-DEV_FN ACC NAME(dev_combine)(ACC acc, ACC v, uint32_t op)
-{
-	switch (op) {
-	case RX_PROD:
-		return (ACC)(acc * v);
-	case RX_MAX:
-		return (CMP)v > (CMP)acc || IS_NAN(acc) ? v : acc;
-	case RX_MIN:
-		return (CMP)v < (CMP)acc || IS_NAN(acc) ? v : acc;
-	default:
-		return (ACC)(acc + v);
-	}
-}
-
-/* A value as it enters the fold. */
-DEV_FN ACC NAME(dev_enter)(ACC v, ACC factor, uint32_t op)
-{
-	return op == RX_PREMUL_SUM ? (ACC)(v * factor) : v;
-}
-
-DEV_FN ACC NAME(dev_leave)(const struct dev_fold *fold, ACC acc)
-{
-	uint32_t n = fold->a->n_avg;
-
-	if (fold->a->op != RX_AVG)
-		return acc;
-#if IS_FLOAT
-	/* The inverse of a power of two is exact. */
-	if (n <= 64 && (n & (n - 1)) == 0)
-		return acc * ((ACC)1 / (ACC)n);
-	return acc / (ACC)n;
-#else
-	return (ACC)((CMP)NAME(dev_wrap)(acc) / (CMP)n);
-#endif
-}
 
 /* By what values of input @r are multiplied. */
 DEV_FN ACC NAME(dev_factor_of)(const struct dev_fold *fold, uint32_t r, uint32_t op)
@@ -88,7 +42,7 @@ DEV_FN void NAME(dev_fold_one)(const struct dev_fold *fold, uint64_t i, uint32_t
 				acc = r == 0 ? in : NAME(dev_combine)(acc, in, op);
 		}
 	}
-	acc = NAME(dev_leave)(fold, acc);
+	acc = NAME(dev_leave)(dev_average_of(fold->a->op, fold->a->n_avg), acc);
 	for (uint64_t left = fold->outputs; left; left &= left - 1)
 		NAME(dev_store)(dev_pointer(fold->dst, dev_lowest_bit(left)) + at, acc);
 }
@@ -112,7 +66,7 @@ DEV_FN void NAME(dev_fold_out)(const struct dev_fold *fold, uint64_t at, ACC *ac
 
 	DEV_UNROLL
 	for (uint32_t k = 0; k < LANES; k++)
-		acc[k] = NAME(dev_leave)(fold, acc[k]);
+		acc[k] = NAME(dev_leave)(dev_average_of(fold->a->op, fold->a->n_avg), acc[k]);
 	out = NAME(dev_pack)(acc);
 	for (uint64_t left = fold->outputs; left; left &= left - 1)
 		dev_store16(dev_pointer(fold->dst, dev_lowest_bit(left)) + at, out);
@@ -226,15 +180,7 @@ DEV_KERNEL(NAME(rx_reduce), struct rx_dev_args)
 	dev_end(&run);
 }
 
-#undef IS_NAN
 #undef LANES
 #undef NAME
 #undef PASTE
 #undef PASTE_
-#undef UNROLL
-#undef IS_FLOAT
-#undef CMP
-#undef ACC
-#undef SIZE
-#undef DTYPE
-#undef T

@@ -10,6 +10,7 @@
 #define RX_DEV_REDUCE_H
 
 #include "dev_copy.h"
+#include "dev_value.h"
 
 /* Inputs of which a thread has a vector in flight. */
 #define DEV_FOLD_INPUTS 4u

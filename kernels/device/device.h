@@ -8,6 +8,8 @@
  * memory's order (dev_drain), the block meets, one thread releases at system scope. The side that
  * waits: one thread acquires at system scope, the block meets, and all threads acquire
  * (dev_refresh), since a wavefront's loads may otherwise be served by what the cache held before.
+ * dev_store_early() is for what a launch tells before it has stored anything else: the end of the
+ * launch before it was the fence, of which a CPU has to be told.
  *
  * Registers. What all threads share is kept in few registers on AMD. dev_fresh() makes what is read
  * of the arguments afterwards be read again, rather than kept from before; dev_block() and
@@ -22,7 +24,7 @@
 #ifndef RX_DEVICE_H
 #define RX_DEVICE_H
 
-#include "device_abi.h"
+#include "inline_abi.h"
 
 #if defined(__CUDACC__)
 #define DEV_CUDA 1
@@ -38,6 +40,11 @@
 #else
 #define DEV_RELEASE_ORDER __ATOMIC_RELEASE
 #endif
+#if defined(RX_DEV_MUTATE_ACQUIRE)
+#define DEV_ACQUIRE_ORDER __ATOMIC_RELAXED
+#else
+#define DEV_ACQUIRE_ORDER __ATOMIC_ACQUIRE
+#endif
 
 struct __attribute__((may_alias)) dev_vec16 {
 	uint32_t w[4];
@@ -45,6 +52,11 @@ struct __attribute__((may_alias)) dev_vec16 {
 
 struct __attribute__((may_alias)) dev_vec8 {
 	uint32_t w[2];
+};
+
+/* Two words that lie together, each of which arrives whole. */
+struct dev_pair {
+	uint64_t v[2];
 };
 
 /* What the threads of a block share. */
@@ -76,6 +88,7 @@ struct dev_shared {
 
 typedef const struct rx_dev_args *dev_args;
 typedef const struct rx_dev_words *dev_words;
+typedef const struct rx_inl_args *dev_inl_args;
 typedef const void *const *dev_table;
 
 DEV_FN uint32_t dev_thread(void)
@@ -147,6 +160,59 @@ DEV_FN void dev_store_word(uint32_t *p, uint32_t v)
 	asm volatile("st.relaxed.sys.global.u32 [%0], %1;" : : "l"(p), "r"(v) : "memory");
 }
 
+DEV_FN uint64_t dev_load_word64(const uint64_t *p)
+{
+	uint64_t v;
+
+	asm volatile("ld.relaxed.sys.global.u64 %0, [%1];" : "=l"(v) : "l"(p) : "memory");
+	return v;
+}
+
+DEV_FN void dev_store_word64(uint64_t *p, uint64_t v)
+{
+	asm volatile("st.relaxed.sys.global.u64 [%0], %1;" : : "l"(p), "l"(v) : "memory");
+}
+
+DEV_FN void dev_store_early(uint64_t *p, uint64_t v)
+{
+	dev_store_word64(p, v);
+}
+
+DEV_FN struct dev_pair dev_load_pair(const void *p)
+{
+	struct dev_pair v;
+
+	asm volatile("ld.relaxed.sys.global.v2.u64 {%0, %1}, [%2];"
+		     : "=l"(v.v[0]), "=l"(v.v[1])
+		     : "l"(p)
+		     : "memory");
+	return v;
+}
+
+DEV_FN void dev_store_pair(void *p, struct dev_pair v)
+{
+	asm volatile("st.relaxed.sys.global.v2.u64 [%0], {%1, %2};"
+		     :
+		     : "l"(p), "l"(v.v[0]), "l"(v.v[1])
+		     : "memory");
+}
+
+DEV_FN uint64_t dev_count_up64(uint64_t *p)
+{
+	uint64_t before;
+
+	asm volatile("atom.relaxed.sys.global.add.u64 %0, [%1], 1;"
+		     : "=l"(before)
+		     : "l"(p)
+		     : "memory");
+	return before;
+}
+
+DEV_FN void dev_note_up64(uint64_t *p)
+{
+	asm volatile("red.relaxed.sys.global.add.u64 [%0], 1;" : : "l"(p) : "memory");
+}
+
 DEV_FN uint32_t dev_count_up(uint32_t *p)
 {
 	uint32_t before;
@@ -171,6 +237,11 @@ DEV_FN uint32_t dev_failed(const struct dev_shared *shared)
 DEV_FN void dev_shared_add(uint32_t *p, uint32_t v)
 {
 	(void)atomicAdd(p, v);
+}
+
+DEV_FN void dev_shared_or(uint32_t *p, uint32_t v)
+{
+	(void)atomicOr(p, v);
 }
 
 DEV_FN uint32_t dev_uniform(uint32_t v)
@@ -291,6 +362,7 @@ DEV_FN uint32_t dev_lowest_bit(uint64_t mask)
 
 typedef const DEV_CONSTANT struct rx_dev_args *dev_args;
 typedef const DEV_CONSTANT struct rx_dev_words *dev_words;
+typedef const DEV_CONSTANT struct rx_inl_args *dev_inl_args;
 typedef const void *const DEV_CONSTANT *dev_table;
 typedef uint32_t dev_u32x4 __attribute__((ext_vector_type(4)));
 typedef uint32_t dev_u32x2 __attribute__((ext_vector_type(2)));
@@ -376,6 +448,49 @@ DEV_FN void dev_store_word(uint32_t *p, uint32_t v)
 		DEV_AS_GLOBAL(uint32_t, p), v, __ATOMIC_RELAXED, __MEMORY_SCOPE_SYSTEM);
 }
 
+DEV_FN uint64_t dev_load_word64(const uint64_t *p)
+{
+	return __scoped_atomic_load_n(
+		DEV_AS_GLOBAL(const uint64_t, p), __ATOMIC_RELAXED, __MEMORY_SCOPE_SYSTEM);
+}
+
+DEV_FN void dev_store_word64(uint64_t *p, uint64_t v)
+{
+	__scoped_atomic_store_n(
+		DEV_AS_GLOBAL(uint64_t, p), v, __ATOMIC_RELAXED, __MEMORY_SCOPE_SYSTEM);
+}
+
+DEV_FN void dev_store_early(uint64_t *p, uint64_t v)
+{
+	dev_store_word64(p, v);
+}
+
+DEV_FN struct dev_pair dev_load_pair(const void *p)
+{
+	struct dev_pair v;
+
+	v.v[0] = dev_load_word64((const uint64_t *)p);
+	v.v[1] = dev_load_word64((const uint64_t *)p + 1);
+	return v;
+}
+
+DEV_FN void dev_store_pair(void *p, struct dev_pair v)
+{
+	dev_store_word64((uint64_t *)p, v.v[0]);
+	dev_store_word64((uint64_t *)p + 1, v.v[1]);
+}
+
+DEV_FN uint64_t dev_count_up64(uint64_t *p)
+{
+	return __scoped_atomic_fetch_add(
+		DEV_AS_GLOBAL(uint64_t, p), 1ull, __ATOMIC_RELAXED, __MEMORY_SCOPE_SYSTEM);
+}
+
+DEV_FN void dev_note_up64(uint64_t *p)
+{
+	(void)dev_count_up64(p);
+}
+
 DEV_FN uint32_t dev_count_up(uint32_t *p)
 {
 	return __scoped_atomic_fetch_add(
@@ -395,6 +510,11 @@ DEV_FN uint32_t dev_failed(const struct dev_shared *shared)
 DEV_FN void dev_shared_add(uint32_t *p, uint32_t v)
 {
 	(void)__scoped_atomic_fetch_add(p, v, __ATOMIC_RELAXED, __MEMORY_SCOPE_WRKGRP);
+}
+
+DEV_FN void dev_shared_or(uint32_t *p, uint32_t v)
+{
+	(void)__scoped_atomic_fetch_or(p, v, __ATOMIC_RELAXED, __MEMORY_SCOPE_WRKGRP);
 }
 
 DEV_FN uint32_t dev_uniform(uint32_t v)
@@ -511,6 +631,7 @@ DEV_FN uint32_t dev_lowest_bit(uint64_t mask)
 
 typedef const struct rx_dev_args *dev_args;
 typedef const struct rx_dev_words *dev_words;
+typedef const struct rx_inl_args *dev_inl_args;
 typedef const void *const *dev_table;
 
 /* Provided by whoever runs kernels on threads. */
@@ -570,7 +691,7 @@ DEV_FN void dev_refresh(void)
 
 DEV_FN uint64_t dev_load_acquire(const uint64_t *p)
 {
-	return __atomic_load_n(p, __ATOMIC_ACQUIRE);
+	return __atomic_load_n(p, DEV_ACQUIRE_ORDER);
 }
 
 DEV_FN uint32_t dev_load_word(const uint32_t *p)
@@ -586,6 +707,46 @@ DEV_FN void dev_store_release(uint64_t *p, uint64_t v)
 DEV_FN void dev_store_word(uint32_t *p, uint32_t v)
 {
 	__atomic_store_n(p, v, __ATOMIC_RELAXED);
+}
+
+DEV_FN uint64_t dev_load_word64(const uint64_t *p)
+{
+	return __atomic_load_n(p, __ATOMIC_RELAXED);
+}
+
+DEV_FN void dev_store_word64(uint64_t *p, uint64_t v)
+{
+	__atomic_store_n(p, v, __ATOMIC_RELAXED);
+}
+
+DEV_FN void dev_store_early(uint64_t *p, uint64_t v)
+{
+	dev_store_release(p, v);
+}
+
+DEV_FN struct dev_pair dev_load_pair(const void *p)
+{
+	struct dev_pair v;
+
+	v.v[0] = dev_load_word64((const uint64_t *)p);
+	v.v[1] = dev_load_word64((const uint64_t *)p + 1);
+	return v;
+}
+
+DEV_FN void dev_store_pair(void *p, struct dev_pair v)
+{
+	dev_store_word64((uint64_t *)p, v.v[0]);
+	dev_store_word64((uint64_t *)p + 1, v.v[1]);
+}
+
+DEV_FN uint64_t dev_count_up64(uint64_t *p)
+{
+	return __atomic_fetch_add(p, 1u, __ATOMIC_RELAXED);
+}
+
+DEV_FN void dev_note_up64(uint64_t *p)
+{
+	(void)dev_count_up64(p);
 }
 
 DEV_FN uint32_t dev_count_up(uint32_t *p)
@@ -606,6 +767,11 @@ DEV_FN uint32_t dev_failed(const struct dev_shared *shared)
 DEV_FN void dev_shared_add(uint32_t *p, uint32_t v)
 {
 	(void)__atomic_fetch_add(p, v, __ATOMIC_RELAXED);
+}
+
+DEV_FN void dev_shared_or(uint32_t *p, uint32_t v)
+{
+	(void)__atomic_fetch_or(p, v, __ATOMIC_RELAXED);
 }
 
 DEV_FN uint32_t dev_uniform(uint32_t v)

@@ -143,12 +143,11 @@ struct rx_inl_turn {
 };
 
 struct rx_inl_mem {
-	/* The rank's own launches; lines apart, as blocks come here all at once. */
+	/* The rank's own launches. */
 	uint64_t ticket; /* blocks begun since it was made */
+	uint64_t ended;  /* and ended */
 	struct rx_inl_turn turn[2];
 	uint32_t failed; /* status; stays */
-	uint32_t gate;   /* blocks that wait for all of their launch */
-	uint32_t gates;  /* how often they have */
 	uint32_t pad[19];
 	struct rx_inl_from from[RX_INL_MAX_RANKS];
 };
@@ -218,26 +217,34 @@ static inline bool rx_inl_serves(
  * @bytes: count * elem_bytes
  * @max_blocks: 1 .. RX_INL_MAX_BLOCKS; so many blocks of all ranks fit at the same time
  *
- * A thread for every 16 bytes that travel to one peer, and no more blocks than that fills.
+ * A thread for every 16 bytes of what a rank gets, and no more blocks than that fills.
  */
 static inline struct rx_inl_plan rx_inl_plan(
 	uint32_t coll, uint32_t op, uint32_t bytes, uint32_t n_ranks, uint32_t max_blocks)
 {
 	struct rx_inl_plan plan = {RX_INL_FLAT, 1, RX_INL_MAX_THREADS};
-	uint32_t vectors = (bytes + 15) / 16;
+	bool whole = coll == RX_ALL_REDUCE || coll == RX_BROADCAST;
+	uint32_t vectors = (whole ? bytes : bytes * n_ranks) / 16;
+	uint32_t shares = bytes / 256; /* a block gets one at least */
 
 	if ((uint64_t)bytes * (n_ranks - 1) <= RX_INL_WORDS_BYTES && op != RX_PREMUL_SUM)
 		plan.algorithm = RX_INL_WORDS;
 	else if (coll == RX_ALL_REDUCE && n_ranks > 2 &&
 		 (uint64_t)bytes * n_ranks > RX_INL_TWO_SHOT_BYTES)
 		plan.algorithm = RX_INL_TWO_SHOT;
-	if (vectors <= RX_INL_MAX_THREADS) {
-		plan.n_threads = vectors == 0 ? 64 : (vectors + 63) / 64 * 64;
+	if (plan.algorithm == RX_INL_TWO_SHOT)
+		shares /= n_ranks;
+	if (vectors < RX_INL_MAX_THREADS) {
+		plan.n_threads = (vectors / 64 + 1) * 64;
 		return plan;
 	}
-	plan.n_blocks = (vectors + RX_INL_MAX_THREADS - 1) / RX_INL_MAX_THREADS;
+	plan.n_blocks = vectors / RX_INL_MAX_THREADS;
 	if (plan.n_blocks > max_blocks)
 		plan.n_blocks = max_blocks;
+	if (plan.n_blocks > shares)
+		plan.n_blocks = shares;
+	if (plan.n_blocks == 0)
+		plan.n_blocks = 1;
 	return plan;
 }
 

@@ -8,10 +8,16 @@ device_sources = \
 	kernels/device/dev_copy.h \
 	kernels/device/dev_core.h \
 	kernels/device/dev_fold.h \
+	kernels/device/dev_inline.h \
+	kernels/device/dev_inline_type.h \
 	kernels/device/dev_mx.h \
 	kernels/device/dev_mx_type.h \
 	kernels/device/dev_reduce.h \
+	kernels/device/dev_types.h \
+	kernels/device/dev_value.h \
+	kernels/device/dev_value_type.h \
 	kernels/device/device.h \
+	kernels/device/inline.hip \
 	kernels/device/kernels.hip \
 	kernels/device/mx.hip \
 	kernels/device/reduce.hip

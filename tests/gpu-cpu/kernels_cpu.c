@@ -13,9 +13,22 @@
 #define ALL_KERNELS(DO)                                                                            \
 	DO(rx_copy, struct rx_dev_args)                                                            \
 	DO(rx_words, struct rx_dev_words)                                                          \
+	DO(rx_inl_copy, struct rx_inl_args)                                                        \
 	DO(rx_mx_f16, struct rx_dev_args)                                                          \
 	DO(rx_mx_f32, struct rx_dev_args)                                                          \
 	DO(rx_mx_bf16, struct rx_dev_args)                                                         \
+	DO(rx_inl_i8, struct rx_inl_args)                                                          \
+	DO(rx_inl_u8, struct rx_inl_args)                                                          \
+	DO(rx_inl_i32, struct rx_inl_args)                                                         \
+	DO(rx_inl_u32, struct rx_inl_args)                                                         \
+	DO(rx_inl_i64, struct rx_inl_args)                                                         \
+	DO(rx_inl_u64, struct rx_inl_args)                                                         \
+	DO(rx_inl_f16, struct rx_inl_args)                                                         \
+	DO(rx_inl_f32, struct rx_inl_args)                                                         \
+	DO(rx_inl_f64, struct rx_inl_args)                                                         \
+	DO(rx_inl_bf16, struct rx_inl_args)                                                        \
+	DO(rx_inl_e4m3, struct rx_inl_args)                                                        \
+	DO(rx_inl_e5m2, struct rx_inl_args)                                                        \
 	DO(rx_reduce_i8, struct rx_dev_args)                                                       \
 	DO(rx_reduce_u8, struct rx_dev_args)                                                       \
 	DO(rx_reduce_i32, struct rx_dev_args)                                                      \

@@ -29,9 +29,17 @@ tests_gpu_cpu_test_gpu_mx_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
 tests_gpu_cpu_test_gpu_mx_LDADD = \
 	librx_gpu_cpu.la librx_oracle.la librx_kernels.la $(CMOCKA_LIBS) -lm
 
+check_PROGRAMS += tests/gpu-cpu/test_gpu_inline
+TESTS += tests/gpu-cpu/test_gpu_inline
+
+tests_gpu_cpu_test_gpu_inline_SOURCES = tests/gpu-cpu/test_gpu_inline.c
+tests_gpu_cpu_test_gpu_inline_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+tests_gpu_cpu_test_gpu_inline_LDADD = \
+	librx_gpu_cpu.la librx_oracle.la librx_kernels.la $(CMOCKA_LIBS) -lm
+
 dist_check_SCRIPTS += tests/gpu-cpu/mutations.sh
 TESTS += tests/gpu-cpu/mutations.sh
-EXTRA_DIST += tests/gpu-cpu/mutant.c tests/gpu/mx.c tests/gpu/mx.sh
+EXTRA_DIST += tests/gpu-cpu/mutant.c tests/gpu-cpu/mutant_inline.c tests/gpu/mx.c tests/gpu/mx.sh
 
 # The same on a device, where there is one.
 check_PROGRAMS += tests/gpu/test_gpu_real
