@@ -1,16 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What every inline kernel does around its values (inline_abi.h has the
- * protocol): take its turn, push, mark, wait, and end. Everything is cut at 16
- * bytes from the start of what travels, whatever the alignment of the buffers,
- * so that slots are always read and written in whole vectors; only send and
- * recv are touched in smaller units, where they have to.
+ * What every inline kernel does around its values (inline_abi.h has the protocol): take its turn,
+ * push, mark, wait, and end. Everything is cut at 16 bytes from the start of what travels, whatever
+ * the alignment of the buffers, so that slots are always read and written in whole vectors; only
+ * send and recv are touched in smaller units, where they have to.
  *
- * Words. A word of data and its round are one store of 8 bytes, which arrives
- * whole: whoever sees the round has the data. Nothing orders them, and nothing
- * needs to. Their marks are only looked at for what the operation is, and order
- * launches: a mark is a launch's first store, and the end of the launch before
- * was a fence.
+ * Words. A word of data and its round are one store of 8 bytes, which arrives whole: whoever sees
+ * the round has the data. Nothing orders them, and nothing needs to. Their marks are only looked at
+ * for what the operation is, and order launches: nothing that has to be seen with a mark was stored
+ * before it in its launch, and the end of the launch before that was a fence.
  */
 #ifndef RX_DEV_INLINE_H
 #define RX_DEV_INLINE_H
@@ -273,9 +271,8 @@ DEV_FN uint32_t dev_inl_await_mark(const struct dev_inl *run, uint32_t me, uint3
 	}
 }
 
-/* The marks of all peers for this round; false to give up. By all threads of
- * the block. */
-DEV_FN bool dev_inl_await_marks(struct dev_inl *run, uint32_t me)
+/* The marks of all peers of @me for this round, as far as this thread looks. */
+DEV_FN void dev_inl_await_marks(const struct dev_inl *run, uint32_t me)
 {
 	dev_inl_args a = run->a;
 	uint32_t n = a->n_ranks;
@@ -289,10 +286,6 @@ DEV_FN bool dev_inl_await_marks(struct dev_inl *run, uint32_t me)
 		if (code)
 			dev_inl_fail(run, code, r);
 	}
-	dev_meet_block();
-	dev_refresh();
-	run->ok = dev_failed(&run->shared->base) == RX_INL_OK;
-	return run->ok;
 }
 
 /*
@@ -348,23 +341,31 @@ DEV_FN struct dev_range dev_inl_piece(const struct dev_inl *run, uint64_t bytes)
 	return dev_piece(dev_own_share(bytes, DEV_SHARE_BYTES), run->piece, run->n_piece);
 }
 
-/* This block has pushed: tell all peers, and wait for them. False to give up.
+/*
+ * This block has pushed: tell all peers, and wait for them. False to give up.
+ *
+ * Threads have to agree whether to go on. So between two looks at whether one has failed, and
+ * before one can, the block meets.
  */
 DEV_FN bool dev_inl_meet(struct dev_inl *run)
 {
 	dev_inl_args a = run->a;
+	bool words = dev_inl_is_words(run);
 
-	if (!dev_inl_is_words(run)) {
+	if (!words)
 		dev_drain();
-		dev_meet_block();
-	}
+	dev_meet_block();
 	for (uint32_t left = a->local; left; left &= left - 1)
 		dev_inl_push_marks(run, dev_lowest_bit(left));
-	for (uint32_t left = a->local; left; left &= left - 1) {
-		if (!dev_inl_await_marks(run, dev_lowest_bit(left)))
-			return false;
-	}
-	return true;
+	for (uint32_t left = a->local; left; left &= left - 1)
+		dev_inl_await_marks(run, dev_lowest_bit(left));
+	dev_meet_block();
+	dev_refresh();
+	run->ok = dev_failed(&run->shared->base) == RX_INL_OK;
+	/* Words are waited for after this; behind the last of them the block only meets to end. */
+	if (words && run->n_pieces > 1)
+		dev_meet_block();
+	return run->ok;
 }
 
 /* ---- a launch's turn ---- */

@@ -8,8 +8,8 @@
  * memory's order (dev_drain), the block meets, one thread releases at system scope. The side that
  * waits: one thread acquires at system scope, the block meets, and all threads acquire
  * (dev_refresh), since a wavefront's loads may otherwise be served by what the cache held before.
- * dev_store_early() is for what a launch tells before it has stored anything else: the end of the
- * launch before it was the fence, of which a CPU has to be told.
+ * dev_store_early() is for what a launch tells before it has stored anything that has to be seen
+ * with it: the end of the launch before it was the fence, of which a CPU has to be told.
  *
  * Registers. What all threads share is kept in few registers on AMD. dev_fresh() makes what is read
  * of the arguments afterwards be read again, rather than kept from before; dev_block() and
