@@ -27,7 +27,7 @@ DEV_FN bool NAME(dev_inl_vector)(const struct dev_inl_fold *fold, uint32_t i, ui
 
 	DEV_ROLL
 	for (uint32_t first = 0; first < n; first += DEV_INL_BATCH) {
-		struct dev_vec16 raw[DEV_INL_BATCH];
+		struct dev_vec16 raw[DEV_INL_BATCH] = {{{0}}};
 
 		if (!dev_inl_inputs(fold, first, i, own, raw))
 			return false;
@@ -57,7 +57,7 @@ DEV_FN bool NAME(dev_inl_vector)(const struct dev_inl_fold *fold, uint32_t i, ui
 DEV_FN void NAME(dev_inl_fold)(const struct dev_inl_fold *fold, uint32_t op)
 {
 	for (uint32_t i = dev_thread(); i * 16 < fold->bytes; i += dev_n_threads()) {
-		ACC acc[LANES];
+		ACC acc[LANES] = {0};
 
 		if (!NAME(dev_inl_vector)(fold, i, op, acc))
 			return;

@@ -270,7 +270,7 @@ DEV_FN bool dev_inl_inputs(const struct dev_inl_fold *fold, uint32_t first, uint
 		return true;
 	}
 	for (uint32_t spins = 1;; spins++) {
-		struct dev_inl_words words[DEV_INL_BATCH];
+		struct dev_inl_words words[DEV_INL_BATCH] = {{{{0}}, {{0}}}};
 		uint32_t missing = RX_INL_MAX_RANKS;
 
 		DEV_UNROLL
