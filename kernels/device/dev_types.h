@@ -1,13 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * All types: includes DEV_TYPE_FILE once for each, with
- *
- *   T         its short name; dev_load_T(), dev_store_T(), dev_unpack_T(),
- * dev_pack_T(), dev_factor_T() exist (dev_value.h) DTYPE     its number SIZE
- * bytes of an element ACC       the type in which values are accumulated;
- * unsigned for integers, which wrap CMP       the same, or signed, so that it
- * compares and divides right IS_FLOAT  0 or 1 UNROLL    vectors of each input
- * that a thread has in flight
+ * All types: includes DEV_TYPE_FILE once for each. With it come macros: T is the type's short name
+ * (dev_value.h has dev_load_T() and so on), DTYPE its number, SIZE the bytes of an element, and
+ * IS_FLOAT 0 or 1. ACC is the type in which values are accumulated, unsigned for integers, which
+ * wrap; CMP is the same or signed, so that it compares and divides right. UNROLL is how many
+ * vectors of each input a thread has in flight.
  */
 #define T        i8
 #define DTYPE    RX_INT8

@@ -34,7 +34,7 @@ cc=${CC:-gcc}
 while IFS= read -r header; do
 	case $header in
 	# Templates: included several times with macros set by the includer.
-	kernels/device/dev_fold.h | kernels/device/dev_mx_type.h | kernels/host/fold*.h | kernels/host/vec*.h) continue ;;
+	kernels/device/dev_fold.h | kernels/device/dev_*_type.h | kernels/device/dev_types.h | kernels/host/fold*.h | kernels/host/vec*.h) continue ;;
 	esac
 	# shellcheck disable=SC2086 # CC may have options
 	$cc -std=gnu17 -D_GNU_SOURCE -DRX_GPU_HIP -I"$builddir" -I"$srcdir/client" -fsyntax-only -x c "$header" -Wall -Werror || bad=1
