@@ -35,10 +35,10 @@ rcclx_result call_config(const char *function, const struct rcclx_comm *comm,
 			"%s: executor is %u, expected RCCLX_EXECUTOR_AUTO (0), _INLINE (1) or "
 			"_DAEMON (2)",
 			function, config_p->executor);
-	if (config_p->precision > RCCLX_PRECISION_FP8)
+	if (config_p->precision > RCCLX_PRECISION_INT8)
 		return err_set(RCCLX_ERR_INVALID,
-			"%s: precision is %u, expected RCCLX_PRECISION_AUTO (0), _EXACT (1) or "
-			"_FP8 (2)",
+			"%s: precision is %u, expected RCCLX_PRECISION_AUTO (0), _EXACT (1), "
+			"_FP8 (2) or _INT8 (3)",
 			function, config_p->precision);
 	if (config_p->flags & ~(uint32_t)RCCLX_CALL_IN_STREAM)
 		return err_set(RCCLX_ERR_INVALID,

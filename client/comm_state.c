@@ -23,9 +23,7 @@ void comm_describe(const struct rx_op_sig *sig, char *text, size_t bytes)
 	char counts[40] = "";
 	char reduction[24] = "";
 	char root[24] = "";
-	const char *fp8 = rx_precision_in_low(sig->flags, sig->coll, sig->dtype, sig->op)
-				  ? ", in low precision"
-				  : "";
+	const char *low = rx_precision_words(sig->flags, sig->coll, sig->dtype, sig->op);
 
 	if (sig->coll == RX_BARRIER) {
 		(void)snprintf(text, bytes, "barrier");
@@ -42,7 +40,7 @@ void comm_describe(const struct rx_op_sig *sig, char *text, size_t bytes)
 	if (rx_coll_has_root(sig->coll))
 		(void)snprintf(root, sizeof(root), ", root %u", sig->root);
 	(void)snprintf(text, bytes, "%s of %s%s%s%s%s", rx_coll_name(sig->coll), counts,
-		rx_dtype_name(sig->dtype), reduction, root, fp8);
+		rx_dtype_name(sig->dtype), reduction, root, low);
 }
 
 rcclx_result comm_mismatch(struct rcclx_comm *comm, const struct rx_op_sig *mine, uint32_t peer,

@@ -15,7 +15,8 @@ static_assert(SAME(RCCLX_LOW_PRECISION_ALL_REDUCE, RX_PRECISION_ALL_REDUCE) &&
 		      SAME(RCCLX_LOW_PRECISION_ALL_GATHER, RX_PRECISION_ALL_GATHER) &&
 		      SAME(RCCLX_LOW_PRECISION_REDUCE_SCATTER, RX_PRECISION_REDUCE_SCATTER) &&
 		      SAME(RCCLX_LOW_PRECISION_ALL_TO_ALL, RX_PRECISION_ALL_TO_ALL) &&
-		      SAME(RCCLX_LOW_PRECISION_GATHER_BF16, RX_PRECISION_GATHER_BF16),
+		      SAME(RCCLX_LOW_PRECISION_GATHER_BF16, RX_PRECISION_GATHER_BF16) &&
+		      SAME(RCCLX_LOW_PRECISION_INT8, RX_PRECISION_AS_INT8),
 	"the same bits");
 
 static rcclx_result bad(const char *name, const char *text, const char *expected)
@@ -57,6 +58,18 @@ static rcclx_result take_number(const char *name, uint64_t max, uint64_t *number
 	return RCCLX_OK;
 }
 
+static rcclx_result take_format(uint32_t *flags_p)
+{
+	const char *text = secure_getenv(PREFIX "FORMAT");
+
+	if (!text || !text[0] || strcmp(text, "fp8") == 0)
+		return RCCLX_OK;
+	if (strcmp(text, "int8") != 0)
+		return bad(PREFIX "FORMAT", text, "fp8 or int8");
+	*flags_p |= RX_PRECISION_AS_INT8;
+	return RCCLX_OK;
+}
+
 /* The collectives' own switches count more than the one for all. */
 static rcclx_result switches_of_environment(uint32_t *flags_p)
 {
@@ -75,7 +88,7 @@ static rcclx_result switches_of_environment(uint32_t *flags_p)
 
 	for (size_t i = 0; r == RCCLX_OK && i < RX_ARRAY_SIZE(switches); i++)
 		r = take_switch(switches[i].name, switches[i].bits, flags_p);
-	return r;
+	return r == RCCLX_OK ? take_format(flags_p) : r;
 }
 
 static rcclx_result flags_of(const struct rcclx_comm_config *config, uint32_t *flags_p)

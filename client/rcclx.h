@@ -213,6 +213,7 @@ enum {
 	RCCLX_LOW_PRECISION_ALL = 15,
 	RCCLX_LOW_PRECISION_GATHER_BF16 = 16, /* allreduce: the sum travels as bfloat16 */
 	RCCLX_LOW_PRECISION_NONE = 32,        /* none, whatever the environment says */
+	RCCLX_LOW_PRECISION_INT8 = 64,        /* these as INT8 instead of FP8; in host memory */
 };
 
 struct rcclx_comm_config {
@@ -441,6 +442,7 @@ enum {
 	RCCLX_PRECISION_AUTO = 0,  /* as the communicator is configured, from its threshold on */
 	RCCLX_PRECISION_EXACT = 1, /* exact */
 	RCCLX_PRECISION_FP8 = 2,   /* low precision where there is such a form, whatever the size */
+	RCCLX_PRECISION_INT8 = 3,  /* the same with INT8, which devices do not have: exact there */
 };
 
 /* struct rcclx_call_config, flags */

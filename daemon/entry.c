@@ -144,9 +144,7 @@ void sig_describe(const struct rx_op_sig *sig, char *text, size_t bytes)
 	const char *dtype = rx_dtype_name(sig->dtype);
 	char reduction[24] = "";
 	char root[24] = "";
-	const char *fp8 = rx_precision_in_low(sig->flags, sig->coll, sig->dtype, sig->op)
-				  ? ", in low precision"
-				  : "";
+	const char *low = rx_precision_words(sig->flags, sig->coll, sig->dtype, sig->op);
 
 	if (sig->coll == RX_BARRIER) {
 		(void)snprintf(text, bytes, "barrier");
@@ -156,7 +154,7 @@ void sig_describe(const struct rx_op_sig *sig, char *text, size_t bytes)
 		(void)snprintf(reduction, sizeof(reduction), ", %s", rx_redop_name(sig->op));
 	/* There is no one count; inline they are a checksum. */
 	if (rx_coll_is_v(sig->coll)) {
-		(void)snprintf(text, bytes, "%s of %s%s%s", coll, dtype, reduction, fp8);
+		(void)snprintf(text, bytes, "%s of %s%s%s", coll, dtype, reduction, low);
 		return;
 	}
 	if (rx_coll_has_root(sig->coll))
@@ -166,5 +164,5 @@ void sig_describe(const struct rx_op_sig *sig, char *text, size_t bytes)
 	else if (sig->coll == RX_RECV)
 		(void)snprintf(root, sizeof(root), " from rank %" PRIu32, sig->root);
 	(void)snprintf(text, bytes, "%s of %" PRIu64 " %s%s%s%s", coll, sig->count, dtype,
-		reduction, root, fp8);
+		reduction, root, low);
 }

@@ -40,16 +40,18 @@ static bool is_large(const struct op *op)
 		rx_precision_min(&ctl->precision, &ctl->tuning, sig->coll, n_ranks));
 }
 
-/* An accuracy budget cannot be kept where nothing is checked: on devices it means exact. */
+/* On devices an accuracy budget means exact, since nothing is checked there; and there is no INT8.
+ */
 static bool in_low_precision(const struct op *op)
 {
 	uint8_t flags = op->parts[0].sig.flags;
 
 	if (op->comm->over_budget)
 		return false;
-	if (op->comm->fabric.ctl->precision.budget_ppm > 0 && op_uses_devices(op))
+	if (op_uses_devices(op) && (op->comm->fabric.ctl->precision.budget_ppm > 0 ||
+					   rx_precision_format(flags) == RX_MX_INT8))
 		return false;
-	return flags == RX_SIG_FP8 || (flags == RX_SIG_FP8_IF_LARGE && is_large(op));
+	return flags != 0 && (!(flags & RX_SIG_IF_LARGE) || is_large(op));
 }
 
 static void prepare_lowprec(struct op *op)
@@ -57,6 +59,7 @@ static void prepare_lowprec(struct op *op)
 	const struct rx_precision *precision = &op->comm->fabric.ctl->precision;
 
 	op->lowprec = (struct host_lowprec){
+		.format = rx_precision_format(op->parts[0].sig.flags),
 		.bf16 = precision->flags & RX_PRECISION_GATHER_BF16,
 	};
 	rx_precision_check_init(&op->lowprec.work.check, precision->sample_every, op->number);

@@ -78,7 +78,7 @@ static enum rx_precision_why decide(const struct rx_precision_query *query,
 		return RX_WHY_ONE_RANK;
 	if (query->over_budget)
 		return RX_WHY_OVER_BUDGET;
-	if (query->request == RX_PRECISION_FP8)
+	if (query->request != RX_PRECISION_AUTO)
 		return RX_WHY_REQUESTED;
 	if (query->coll == RX_ALL_TO_ALL_V)
 		return RX_WHY_IF_LARGE;
@@ -90,26 +90,52 @@ uint8_t rx_precision_flags(const struct rx_precision_query *query,
 	const struct rx_precision *precision, uint64_t min_bytes, enum rx_precision_why *why_p)
 {
 	enum rx_precision_why why = decide(query, precision, min_bytes);
+	bool int8 = query->request == RX_PRECISION_AUTO ? precision->flags & RX_PRECISION_AS_INT8
+							: query->request == RX_PRECISION_INT8;
 
 	if (why_p)
 		*why_p = why;
 	if (why == RX_WHY_IF_LARGE)
-		return RX_SIG_FP8_IF_LARGE;
-	return why == RX_WHY_REQUESTED || why == RX_WHY_LARGE ? RX_SIG_FP8 : 0;
+		return int8 ? RX_SIG_INT8_IF_LARGE : RX_SIG_FP8_IF_LARGE;
+	if (why != RX_WHY_REQUESTED && why != RX_WHY_LARGE)
+		return 0;
+	return int8 ? RX_SIG_INT8 : RX_SIG_FP8;
 }
 
 bool rx_precision_flags_ok(uint32_t flags, uint32_t coll, uint32_t dtype, uint32_t op)
 {
-	if (flags == 0)
+	switch (flags) {
+	case 0:
 		return true;
-	if (flags != RX_SIG_FP8 && (flags != RX_SIG_FP8_IF_LARGE || coll != RX_ALL_TO_ALL_V))
+	case RX_SIG_FP8:
+	case RX_SIG_INT8:
+		break;
+	case RX_SIG_FP8_IF_LARGE:
+	case RX_SIG_INT8_IF_LARGE:
+		if (coll == RX_ALL_TO_ALL_V)
+			break;
 		return false;
+	default:
+		return false;
+	}
 	return switch_of(coll) != 0 && has_dtype(dtype) && has_op(coll, op);
 }
 
-bool rx_precision_in_low(uint32_t flags, uint32_t coll, uint32_t dtype, uint32_t op)
+enum rx_mx_format rx_precision_format(uint32_t flags)
 {
-	return flags != 0 && rx_precision_flags_ok(flags, coll, dtype, op);
+	return flags & (RX_SIG_INT8 | RX_SIG_INT8_IF_LARGE) ? RX_MX_INT8 : RX_MX_FP8;
+}
+
+const char *rx_precision_words(uint32_t flags, uint32_t coll, uint32_t dtype, uint32_t op)
+{
+	static const char *const words[RX_MX_FORMAT_N] = {
+		[RX_MX_FP8] = ", in low precision (fp8)",
+		[RX_MX_INT8] = ", in low precision (int8)",
+	};
+
+	if (flags == 0 || !rx_precision_flags_ok(flags, coll, dtype, op))
+		return "";
+	return words[rx_precision_format(flags)];
 }
 
 const char *rx_precision_ok(const struct rx_precision *precision)
@@ -174,6 +200,8 @@ void rx_precision_describe(const struct rx_precision *precision, char text[RX_PR
 		append(text, &at, "off");
 	if (precision->min_bytes > 0)
 		append(text, &at, ", from %" PRIu64 " bytes", precision->min_bytes);
+	if (precision->flags & RX_PRECISION_AS_INT8)
+		append(text, &at, ", as int8");
 	if (precision->flags & RX_PRECISION_GATHER_BF16)
 		append(text, &at, ", sums as bfloat16");
 	if (precision->sample_every > 0)

@@ -7,6 +7,7 @@
 #define RX_PRECISION_H
 
 #include "coll_types.h"
+#include "codec/mxfp8.h"
 #include "../shm/rx_precision_abi.h"
 #include "../shm/rx_tuning_abi.h"
 
@@ -15,15 +16,19 @@ enum rx_precision_request {
 	RX_PRECISION_AUTO = 0,  /* what the communicator has, from its threshold on */
 	RX_PRECISION_EXACT = 1, /* not this time */
 	RX_PRECISION_FP8 = 2,   /* this time, whatever the size */
+	RX_PRECISION_INT8 = 3,  /* so, too */
 	RX_PRECISION_N
 };
 
 /* rx_op_sig.flags, rx_sqe.flags: what the ranks compare. */
 enum rx_sig_flags {
-	RX_SIG_FP8 = 1, /* in low precision */
+	RX_SIG_FP8 = 1, /* in low precision, one of these */
 	/* all_to_all_v: if somebody sends enough, which the ranks learn from each other's counts */
 	RX_SIG_FP8_IF_LARGE = 2,
-	RX_SIG_FLAGS = 3
+	RX_SIG_INT8 = 4,
+	RX_SIG_INT8_IF_LARGE = 8,
+	RX_SIG_IF_LARGE = RX_SIG_FP8_IF_LARGE | RX_SIG_INT8_IF_LARGE,
+	RX_SIG_FLAGS = 15
 };
 
 /* Why an operation is, or is not, in low precision. */
@@ -75,10 +80,13 @@ uint8_t rx_precision_flags(const struct rx_precision_query *query,
 /** rx_precision_flags_ok() - can a description have these flags? For what comes from others. */
 bool rx_precision_flags_ok(uint32_t flags, uint32_t coll, uint32_t dtype, uint32_t op);
 
-/** rx_precision_in_low() - the same, and does it ask for low precision? For descriptions. */
-bool rx_precision_in_low(uint32_t flags, uint32_t coll, uint32_t dtype, uint32_t op);
+/** rx_precision_words() - for descriptions: ", in low precision (fp8)", or nothing where exact */
+const char *rx_precision_words(uint32_t flags, uint32_t coll, uint32_t dtype, uint32_t op);
 
-/** rx_precision_large() - RX_SIG_FP8_IF_LARGE: is a message of @elements large enough? */
+/** rx_precision_format() - of flags that ask for low precision */
+enum rx_mx_format rx_precision_format(uint32_t flags);
+
+/** rx_precision_large() - RX_SIG_IF_LARGE: is a message of @elements large enough? */
 bool rx_precision_large(uint64_t elements, uint32_t dtype, uint64_t min_bytes);
 
 /** rx_precision_ok() - settings that came from others. Return: NULL, or what is wrong. */
@@ -87,7 +95,7 @@ const char *rx_precision_ok(const struct rx_precision *precision);
 /** rx_precision_add() - @add onto @sum; saturates, takes the larger of errors */
 void rx_precision_add(struct rx_precision_counts *sum, const struct rx_precision_counts *add);
 
-#define RX_PRECISION_TEXT 192u
+#define RX_PRECISION_TEXT 224u
 
 /** rx_precision_describe() - "all_reduce, all_gather from 16777216 bytes, ..." or "off" */
 void rx_precision_describe(const struct rx_precision *precision, char text[RX_PRECISION_TEXT]);

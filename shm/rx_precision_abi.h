@@ -17,7 +17,10 @@ enum rx_precision_flags {
 	RX_PRECISION_REDUCE_SCATTER = 4, /* from min_bytes on */
 	RX_PRECISION_ALL_TO_ALL = 8,
 	RX_PRECISION_GATHER_BF16 = 16, /* allreduce: the sum travels as bfloat16 */
-	RX_PRECISION_FLAGS = 31
+	RX_PRECISION_ON_FLAGS = 31,
+	/* 32 is RCCLX_LOW_PRECISION_NONE. */
+	RX_PRECISION_AS_INT8 = 64, /* elements are INT8, and not FP8 */
+	RX_PRECISION_FLAGS = RX_PRECISION_ON_FLAGS | RX_PRECISION_AS_INT8
 };
 
 /* A checked block's exact values travel beside the others': there is room for so many. */

@@ -35,8 +35,8 @@ static enum ctl_exit help(void)
 	       "  --single-copy             private memory that the ranks may read, where it pays\n"
 	       "  --cores-shared[=yes|no]   is there no core for each rank? (by the node's "
 	       "cores)\n"
-	       "  --precision exact|fp8     what the call asks for (what the communicator has)\n"
-	       "  --low-precision           in a communicator that has it switched on\n"
+	       "  --precision exact|fp8|int8  what the call asks for (what the communicator has)\n"
+	       "  --low-precision[=fp8|int8]  in a communicator that has it switched on (fp8)\n"
 	       "  --all                     all sizes from 1 element to 1 GiB\n"
 	       "  --json, --socket PATH     as for all commands\n\n"
 	       "Without a daemon the compiled defaults are explained.\n");
@@ -75,8 +75,19 @@ static enum ctl_exit set_precision(struct request *request, const char *text)
 		request->precision.request = RX_PRECISION_EXACT;
 	else if (strcmp(text, "fp8") == 0)
 		request->precision.request = RX_PRECISION_FP8;
+	else if (strcmp(text, "int8") == 0)
+		request->precision.request = RX_PRECISION_INT8;
 	else
-		return bad("--precision", text, "exact or fp8");
+		return bad("--precision", text, "exact, fp8 or int8");
+	return CTL_EXIT_OK;
+}
+
+static enum ctl_exit set_low_precision(struct request *request, const char *text)
+{
+	request->precision.on = true;
+	request->precision.int8 = text && strcmp(text, "int8") == 0;
+	if (text && !request->precision.int8 && strcmp(text, "fp8") != 0)
+		return bad("--low-precision", text, "fp8 or int8");
 	return CTL_EXIT_OK;
 }
 
@@ -103,8 +114,7 @@ static enum ctl_exit apply(struct request *request, int c)
 	case 'p':
 		return set_precision(request, optarg);
 	case 'l':
-		request->precision.on = true;
-		return CTL_EXIT_OK;
+		return set_low_precision(request, optarg);
 	case 'R':
 		request->query.registered = true;
 		return CTL_EXIT_OK;
@@ -168,7 +178,7 @@ static enum ctl_exit parse(const struct ctl_options *options, struct request *re
 		{"single-copy", no_argument, NULL, 'S'},
 		{"cores-shared", optional_argument, NULL, 'c'},
 		{"precision", required_argument, NULL, 'p'},
-		{"low-precision", no_argument, NULL, 'l'},
+		{"low-precision", optional_argument, NULL, 'l'},
 		{"all", no_argument, NULL, 'a'},
 		{"json", no_argument, NULL, 'j'},
 		{"socket", required_argument, NULL, 's'},
@@ -204,7 +214,7 @@ static const char *algorithm_name(const struct explanation *what)
 
 static bool has_chunks(const struct explanation *what)
 {
-	return !what->by_daemon && !what->fp8 && what->plan.algorithm == RX_ALG_STAGED;
+	return !what->by_daemon && !what->low && what->plan.algorithm == RX_ALG_STAGED;
 }
 
 static uint64_t chunk_bytes(const struct rx_plan_query *query, const struct explanation *what)
@@ -253,9 +263,11 @@ static void print_subject(const struct rx_plan_query *query, const char *amount)
 
 static const char *precision_name(const struct explanation *what)
 {
+	bool int8 = what->format == RX_MX_INT8;
+
 	if (what->why_precision == RX_WHY_IF_LARGE)
-		return "fp8 or exact";
-	return what->fp8 ? "fp8" : "exact";
+		return int8 ? "int8 or exact" : "fp8 or exact";
+	return what->low ? rx_mx_codec_of(what->format)->name : "exact";
 }
 
 static bool by_threshold(const struct explanation *what)
@@ -270,12 +282,15 @@ static void show_precision(const struct rx_plan_query *query, const struct thres
 	if (by_threshold(what))
 		printf("  because  %" PRIu64 " bytes in the larger buffer %s low_precision_min %u  "
 		       "[%s]\n",
-			what->precision_bytes, what->fp8 ? ">=" : "<", entry->low_precision_min,
+			what->precision_bytes, what->low ? ">=" : "<", entry->low_precision_min,
 			source(thresholds, query, EXPLAIN_LOW_PRECISION_MIN));
 	else
 		printf("  because  %s\n", explain_why(what->why_precision));
-	if (what->fp8 || what->why_precision == RX_WHY_IF_LARGE)
-		printf("  but      exact on GPUs, where nothing is checked, with an accuracy budget\n");
+	if (what->low || what->why_precision == RX_WHY_IF_LARGE)
+		printf("  but      exact on GPUs, %s\n",
+			what->format == RX_MX_INT8
+				? "which have no int8"
+				: "where nothing is checked, with an accuracy budget");
 }
 
 static void show_one(const struct request *request, const struct thresholds *thresholds,
@@ -298,7 +313,7 @@ static void show_one(const struct request *request, const struct thresholds *thr
 	if (has_chunks(&what))
 		printf("chunk      %" PRIu64 " bytes  [%s]\n", chunk_bytes(query, &what),
 			source(thresholds, query, EXPLAIN_CHUNK));
-	if (!what.fp8)
+	if (!what.low)
 		printf("streaming  %s: bytes %s stream_min %" PRIu64 "  [%s]\n",
 			what.plan.stream ? "yes" : "no", what.plan.stream ? ">=" : "<",
 			entry->stream_min, source(thresholds, query, EXPLAIN_STREAM_MIN));
@@ -354,7 +369,7 @@ static json_t *to_json(const struct request *request, const struct thresholds *t
 		source(thresholds, query, EXPLAIN_STREAM_MIN));
 	json_t *low = by_threshold(what)
 			      ? json_pack("{s:s, s:s, s:I, s:s}", "threshold", "low_precision_min",
-					"relation", what->fp8 ? ">=" : "<", "value",
+					"relation", what->low ? ">=" : "<", "value",
 					(json_int_t)entry->low_precision_min, "from",
 					source(thresholds, query, EXPLAIN_LOW_PRECISION_MIN))
 			      : json_pack("{s:s, s:s}", "text", explain_why(what->why_precision),

@@ -131,7 +131,10 @@ static void explain_low(const struct rx_plan_query *query,
 	const struct explain_precision *precision, const struct rx_tuning_entry *thresholds,
 	struct explanation *what)
 {
-	const struct rx_precision settings = {.flags = precision->on ? RX_PRECISION_FLAGS : 0};
+	const struct rx_precision settings = {
+		.flags = (precision->on ? RX_PRECISION_ON_FLAGS : 0) |
+			 (precision->int8 ? RX_PRECISION_AS_INT8 : 0),
+	};
 	const struct rx_precision_query ask = {
 		.coll = query->coll,
 		.dtype = query->dtype,
@@ -140,11 +143,14 @@ static void explain_low(const struct rx_plan_query *query,
 		.elements = rx_precision_elements(query->coll, query->count, query->n_ranks),
 		.request = precision->request,
 	};
+	uint8_t flags = 0;
 
 	what->precision_bytes = ask.elements * rx_dtype_size(query->dtype);
-	what->fp8 = rx_precision_flags(&ask, &settings, thresholds->low_precision_min,
-			    &what->why_precision) == RX_SIG_FP8;
-	if (!what->fp8)
+	flags = rx_precision_flags(
+		&ask, &settings, thresholds->low_precision_min, &what->why_precision);
+	what->format = rx_precision_format(flags);
+	what->low = flags != 0 && !(flags & RX_SIG_IF_LARGE);
+	if (!what->low)
 		return;
 	what->plan = (struct rx_plan){.algorithm = RX_ALG_STAGED};
 	what->decided_by = EXPLAIN_NONE;
@@ -177,7 +183,7 @@ static bool same_plan(const struct explanation *a, const struct explanation *b)
 {
 	if (a->by_daemon && b->by_daemon)
 		return true;
-	return a->fp8 == b->fp8 && a->plan.algorithm == b->plan.algorithm &&
+	return a->low == b->low && a->plan.algorithm == b->plan.algorithm &&
 	       a->plan.stream == b->plan.stream && a->decided_by == b->decided_by;
 }
 

@@ -34,7 +34,8 @@ struct explanation {
 	enum explain_threshold decided_by;
 	const char *relation; /* of bytes to the threshold: "<=", ">", ">=", "<" */
 	const char *reason;   /* EXPLAIN_NONE: why */
-	bool fp8;             /* in low precision */
+	bool low;             /* in low precision */
+	enum rx_mx_format format;
 	enum rx_precision_why why_precision;
 	uint64_t precision_bytes; /* what low_precision_min is compared with */
 };
@@ -42,6 +43,7 @@ struct explanation {
 /* What the communicator and the call say about low precision. */
 struct explain_precision {
 	bool on;          /* the communicator has it switched on */
+	bool int8;        /* and would use INT8 */
 	uint32_t request; /* of the call: enum rx_precision_request */
 };
 

@@ -54,7 +54,8 @@ static void check_own(struct lowprec *lp, uint8_t *slot, const struct lowprec_pi
 	double exact[BLOCK];
 	float got[BLOCK];
 
-	rx_mx_decode(got, RX_FLOAT32, slot + at, scales_of(slot, piece) + at / BLOCK, n, false);
+	lp->codec->decode(
+		got, RX_FLOAT32, slot + at, scales_of(slot, piece) + at / BLOCK, n, false);
 	for (uint32_t i = 0; i < n; i++)
 		exact[i] = (double)values[i];
 	rx_precision_check_add(&lp->work.check, exact, got, n);
@@ -66,7 +67,7 @@ void lowprec_put(struct lowprec *lp, uint8_t *slot, const struct lowprec_piece *
 	uint32_t dtype = lp->run->call->sig.dtype;
 	uint64_t last = (piece->first + piece->count - 1) / BLOCK;
 
-	rx_mx_encode(slot, scales_of(slot, piece), src, dtype, piece->count, &lp->work.stats);
+	lp->codec->encode(slot, scales_of(slot, piece), src, dtype, piece->count, &lp->work.stats);
 	for (uint64_t block = rx_precision_check_next(&lp->work.check, piece->first / BLOCK);
 		block <= last; block += lp->work.check.every) {
 		uint64_t at = block * BLOCK - piece->first;
@@ -84,7 +85,7 @@ void lowprec_put(struct lowprec *lp, uint8_t *slot, const struct lowprec_piece *
 void lowprec_take(const struct lowprec *lp, const uint8_t *slot, const struct lowprec_piece *piece,
 	uint64_t at, uint64_t count, void *dst)
 {
-	rx_mx_decode(dst, lp->run->call->sig.dtype, slot + at, slot + piece->room + at / BLOCK,
+	lp->codec->decode(dst, lp->run->call->sig.dtype, slot + at, slot + piece->room + at / BLOCK,
 		count, lp->run->plan.stream);
 }
 
@@ -92,8 +93,8 @@ void lowprec_sum(const struct lowprec *lp, uint8_t *const slots[],
 	const struct lowprec_piece *piece, uint64_t at, uint64_t count, float *sums)
 {
 	for (uint32_t rank = 0; rank < lp->run->comm->n_ranks; rank++)
-		rx_mx_decode_add(sums, slots[rank] + at, scales_of(slots[rank], piece) + at / BLOCK,
-			count, rank == 0);
+		lp->codec->decode_add(sums, slots[rank] + at,
+			scales_of(slots[rank], piece) + at / BLOCK, count, rank == 0);
 }
 
 /* The exact sum of one checked block. */
@@ -170,7 +171,7 @@ bool lowprec_agreed(struct inline_run *run)
 			atomic_store_explicit(&comm->over_budget, 1, memory_order_relaxed);
 	if (comm_over_budget(comm))
 		return false;
-	return run->call->sig.flags == RX_SIG_FP8 || is_large(run);
+	return !(run->call->sig.flags & RX_SIG_IF_LARGE) || is_large(run);
 }
 
 /* What was done, for the daemon; and whether the errors are above the budget. */
@@ -189,7 +190,10 @@ static void account(const struct lowprec *lp)
 
 rcclx_result lowprec_run(struct inline_run *run)
 {
-	struct lowprec lp = {.run = run};
+	struct lowprec lp = {
+		.run = run,
+		.codec = rx_mx_codec_of(rx_precision_format(run->call->sig.flags)),
+	};
 	rcclx_result r = RCCLX_OK;
 
 	rx_precision_check_init(

@@ -17,6 +17,7 @@
 
 struct lowprec {
 	struct inline_run *run;
+	const struct rx_mx_codec *codec;
 	struct rx_precision_work work;
 };
 

@@ -70,8 +70,8 @@ static void put_sums(
 	if (c->bf16)
 		rx_mx_finish(slot + at * sizeof(uint16_t), RX_BFLOAT16, sums, count, RX_SUM, 1);
 	else
-		rx_mx_encode(slot + at, slot + c->room + at / RX_MX_BLOCK, sums, RX_FLOAT32, count,
-			&c->lp->work.stats);
+		c->lp->codec->encode(slot + at, slot + c->room + at / RX_MX_BLOCK, sums, RX_FLOAT32,
+			count, &c->lp->work.stats);
 }
 
 static void take_sums(const struct chunks *c, const uint8_t *slot, uint64_t at, uint32_t dtype,
@@ -82,7 +82,7 @@ static void take_sums(const struct chunks *c, const uint8_t *slot, uint64_t at, 
 	uint64_t n = 0;
 
 	if (!c->bf16) {
-		rx_mx_decode(
+		c->lp->codec->decode(
 			dst, dtype, slot + at, slot + c->room + at / RX_MX_BLOCK, count, stream);
 		return;
 	}

@@ -118,9 +118,10 @@ void perf_fold_deinit(struct perf_fold *fold)
 /* At most PERF_FOLD_BLOCK and two blocks of elements, from the start of a block on, as takers get
  * them.
  */
-static void quantise(uint32_t dtype, const void *src, uint64_t count, void *out)
+static void quantise(
+	enum rx_mx_format format, uint32_t dtype, const void *src, uint64_t count, void *out)
 {
-	const struct rx_mx_table *mx = rx_mx_table_of(RX_MX_FP8, RX_ISA_SCALAR);
+	const struct rx_mx_table *mx = rx_mx_table_of(format, RX_ISA_SCALAR);
 	uint8_t elems[MX_SCALES * RX_MX_BLOCK];
 	uint8_t scales[MX_SCALES];
 
@@ -130,7 +131,7 @@ static void quantise(uint32_t dtype, const void *src, uint64_t count, void *out)
 
 static void fold_in_low_precision(struct perf_fold *fold, uint64_t first, uint64_t count, void *out)
 {
-	const struct rx_mx_table *mx = rx_mx_table_of(RX_MX_FP8, RX_ISA_SCALAR);
+	const struct rx_mx_table *mx = rx_mx_table_of(fold->format, RX_ISA_SCALAR);
 	uint32_t dtype = fold->data.dtype;
 	uint32_t n_ranks = fold->layout->n_ranks;
 	uint8_t elems[PERF_FOLD_BLOCK];
@@ -166,7 +167,7 @@ static void copy_in_low_precision(struct perf_fold *fold, uint32_t sender, uint6
 	uint8_t taken[MX_SCALES * RX_MX_BLOCK * sizeof(float)];
 
 	perf_data_fill(&fold->data, sender, at + begin, end - begin, elements);
-	quantise(fold->data.dtype, elements, end - begin, taken);
+	quantise(fold->format, fold->data.dtype, elements, end - begin, taken);
 	memcpy(out, taken + (first - begin) * size, count * size);
 }
 

@@ -7,6 +7,7 @@
 #define PERF_CHECK_H
 
 #include "layout.h"
+#include "../../kernels/codec/mxfp8.h"
 #include "../../shm/rx_base.h"
 
 #define PERF_FOLD_BLOCK 2048u /* elements folded at a time */
@@ -25,8 +26,9 @@ struct perf_fold {
 	const struct perf_layout *layout; /* of the rank whose result is expected */
 	uint64_t scalars[RX_MAX_RANKS];   /* PREMUL_SUM: bits of each rank's scalar */
 	bool in_low_precision; /* as the library defines that, see doc/low-precision.md */
-	bool gather_bf16;      /* and so, sums of allreduce */
-	uint8_t *blocks;       /* n_ranks * PERF_FOLD_BLOCK elements of 8 bytes */
+	enum rx_mx_format format;
+	bool gather_bf16; /* and so, sums of allreduce */
+	uint8_t *blocks;  /* n_ranks * PERF_FOLD_BLOCK elements of 8 bytes */
 };
 
 /**

@@ -88,7 +88,7 @@ static void print_help(void)
 	       "  -w, --warmup N            calls before them (5)\n"
 	       "  --memory registered|private  the ranks' buffers (registered)\n"
 	       "  --executor auto|inline|daemon  who does the work (auto)\n"
-	       "  --precision exact|fp8     low precision or not (exact); shows the error of results "
+	       "  --precision exact|fp8|int8  low precision or not (exact); shows the error of results "
 	       "against fp64\n"
 	       "  --link-rate RATE          as if ranks were connected by such links: 2GB/s, 500M\n"
 	       "  --root RANK               of broadcast, reduce, gather, scatter (0)\n"
@@ -248,6 +248,8 @@ static bool set_precision(struct perf_options *options, const char *text)
 	options->show_error = true;
 	if (strcmp(text, "fp8") == 0)
 		options->precision = RCCLX_PRECISION_FP8;
+	else if (strcmp(text, "int8") == 0)
+		options->precision = RCCLX_PRECISION_INT8;
 	else if (strcmp(text, "exact") == 0)
 		options->precision = RCCLX_PRECISION_EXACT;
 	else
@@ -352,7 +354,7 @@ static enum perf_parsed apply_choice(struct perf_options *options, int c, const 
 			       : bad("--timeout", arg, "seconds, 1 to 1000000");
 	case OPT_PRECISION:
 		return set_precision(options, arg) ? PERF_PARSED_RUN
-						   : bad("--precision", arg, "exact or fp8");
+						   : bad("--precision", arg, "exact, fp8 or int8");
 	case OPT_LINK_RATE:
 		return perf_parse_rate(arg, &options->link_rate)
 			       ? PERF_PARSED_RUN

@@ -24,7 +24,7 @@ struct perf_options {
 	uint32_t n_iterations; /* 0: as many as fit the time for one size */
 	uint32_t n_warmup;
 	uint32_t executor;  /* RCCLX_EXECUTOR_* */
-	uint32_t precision; /* RCCLX_PRECISION_EXACT or _FP8 */
+	uint32_t precision; /* RCCLX_PRECISION_EXACT, _FP8 or _INT8 */
 	bool show_error;    /* of results, against fp64 */
 	uint64_t link_rate; /* bytes per second between ranks; 0: as fast as it goes */
 	uint32_t timeout_s; /* longest time for one size */

@@ -59,6 +59,13 @@ bool perf_in_low_precision(const struct perf_options *options, uint32_t n_ranks)
 	return rx_precision_flags(&query, &(struct rx_precision){0}, 0, NULL) != 0;
 }
 
+const char *perf_precision_name(const struct perf_options *options, uint32_t n_ranks)
+{
+	if (!perf_in_low_precision(options, n_ranks))
+		return "exact";
+	return options->precision == RCCLX_PRECISION_INT8 ? "int8" : "fp8";
+}
+
 static void print_columns(bool errors)
 {
 	printf("#%11s %12s %8s %10s %10s %10s %10s %8s %8s %8s%s\n", "size", "count", "type",
@@ -82,7 +89,7 @@ void perf_print_header(
 	if (rx_coll_has_root(options->coll->coll))
 		printf(" root %u", options->root);
 	if (options->show_error)
-		printf(" precision %s", perf_in_low_precision(options, n_ranks) ? "fp8" : "exact");
+		printf(" precision %s", perf_precision_name(options, n_ranks));
 	if (options->link_rate > 0)
 		printf(" link %" PRIu64 " B/s", options->link_rate);
 	printf("\n#\n# Using cores\n");
@@ -121,7 +128,7 @@ static void print_json(const struct perf_options *options, const struct perf_row
 	       "%.4f, ",
 		row->times.p50_us, row->times.p99_us, perf_algbw(row), busbw);
 	printf("\"precision\": \"%s\", \"link_rate\": %" PRIu64 ", ",
-		perf_in_low_precision(options, n_ranks) ? "fp8" : "exact", options->link_rate);
+		perf_precision_name(options, n_ranks), options->link_rate);
 	if (row->has_error)
 		printf("\"error_l2\": %.3e, \"error_max\": %.3e, ", perf_error_l2(&row->error),
 			row->error.worst);

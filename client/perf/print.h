@@ -40,6 +40,9 @@ const char *perf_executor_name(const struct perf_options *options);
 const char *perf_algorithm_name(
 	const struct perf_options *options, const struct perf_row *row, uint32_t n_ranks);
 
+/** perf_precision_name() - of the measured calls: "exact", "fp8" or "int8" */
+const char *perf_precision_name(const struct perf_options *options, uint32_t n_ranks);
+
 /** perf_in_low_precision() - are the measured calls, so that they are compared with that? */
 bool perf_in_low_precision(const struct perf_options *options, uint32_t n_ranks);
 

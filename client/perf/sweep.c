@@ -174,6 +174,7 @@ static bool compare(const struct sweep *sweep, const struct perf_data *data, str
 		return false;
 	}
 	fold.in_low_precision = perf_in_low_precision(options, sweep->layout.n_ranks);
+	fold.format = options->precision == RCCLX_PRECISION_INT8 ? RX_MX_INT8 : RX_MX_FP8;
 	fold.gather_bf16 = gather_bf16();
 	row->n_wrong += perf_count_wrong(&fold, sweep->call.recv);
 	if (row->has_error)

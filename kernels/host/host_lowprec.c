@@ -19,6 +19,7 @@
 struct work {
 	const struct host_coll_args *args;
 	struct host_lowprec *lp;
+	const struct rx_mx_codec *codec;
 	uint32_t size;
 	uint64_t room; /* elements of a piece */
 	float *sums;
@@ -34,6 +35,7 @@ static void work_init(struct work *w, const struct host_coll_args *args)
 
 	w->args = args;
 	w->lp = lp;
+	w->codec = rx_mx_codec_of(lp->format);
 	w->size = rx_dtype_size(args->dtype);
 	w->room = bytes / BLOCK_BYTES * BLOCK;
 	w->sums = lp->scratch;
@@ -93,9 +95,9 @@ static void add_up(struct work *w, const struct inputs *in, uint64_t at, uint64_
 	const struct host_coll_args *args = w->args;
 
 	for (uint32_t rank = 0; rank < args->n_ranks; rank++) {
-		rx_mx_encode(w->wire, w->scales, in->from[rank] + at * w->size, args->dtype, n,
+		w->codec->encode(w->wire, w->scales, in->from[rank] + at * w->size, args->dtype, n,
 			&w->lp->work.stats);
-		rx_mx_decode_add(w->sums, w->wire, w->scales, n, rank == 0);
+		w->codec->decode_add(w->sums, w->wire, w->scales, n, rank == 0);
 	}
 	if (args->op == RX_AVG)
 		rx_mx_finish(w->sums, RX_FLOAT32, w->sums, n, RX_AVG, args->n_ranks);
@@ -112,7 +114,7 @@ static void spread_sums(struct work *w, uint64_t at, uint64_t n)
 		rx_mx_finish(w->wire, RX_BFLOAT16, w->sums, n, RX_SUM, 1);
 		rx_precision_widen(w->sums, w->wire, RX_BFLOAT16, (uint32_t)n);
 	} else {
-		rx_mx_encode(w->wire, w->scales, w->sums, RX_FLOAT32, n, &w->lp->work.stats);
+		w->codec->encode(w->wire, w->scales, w->sums, RX_FLOAT32, n, &w->lp->work.stats);
 	}
 	for (uint32_t rank = 0; rank < args->n_ranks; rank++) {
 		uint8_t *to = (uint8_t *)args->recv[rank] + at * w->size;
@@ -120,12 +122,12 @@ static void spread_sums(struct work *w, uint64_t at, uint64_t n)
 		if (bf16)
 			rx_mx_finish(to, args->dtype, w->sums, n, RX_SUM, 1);
 		else
-			rx_mx_decode(to, args->dtype, w->wire, w->scales, n, false);
+			w->codec->decode(to, args->dtype, w->wire, w->scales, n, false);
 	}
 	if (w->lp->work.check.every == 0)
 		return;
 	if (!bf16)
-		rx_mx_decode(w->sums, RX_FLOAT32, w->wire, w->scales, n, false);
+		w->codec->decode(w->sums, RX_FLOAT32, w->wire, w->scales, n, false);
 	check_sums(w, at, n, w->sums);
 }
 
@@ -203,7 +205,7 @@ static void check_copy(struct work *w, const uint8_t *src, uint64_t at, uint64_t
 		rx_precision_widen(values, src + (at + first) * w->size, w->args->dtype, count);
 		for (uint32_t i = 0; i < count; i++)
 			w->exact[0][i] = (double)values[i];
-		rx_mx_decode(
+		w->codec->decode(
 			got, RX_FLOAT32, w->wire + first, w->scales + first / BLOCK, count, false);
 		rx_precision_check_add(&w->lp->work.check, w->exact[0], got, count);
 	}
@@ -219,12 +221,12 @@ static int copy_block(
 		if (!host_coll_go_on(w->args))
 			return -ECANCELED;
 		n = piece_count(w, at, count);
-		rx_mx_encode(w->wire, w->scales, src + at * w->size, w->args->dtype, n,
+		w->codec->encode(w->wire, w->scales, src + at * w->size, w->args->dtype, n,
 			&w->lp->work.stats);
 		check_copy(w, src, at, n);
 		for (uint32_t i = 0; i < n_dst; i++)
-			rx_mx_decode(dst[i] + at * w->size, w->args->dtype, w->wire, w->scales, n,
-				false);
+			w->codec->decode(dst[i] + at * w->size, w->args->dtype, w->wire, w->scales,
+				n, false);
 	}
 	return 0;
 }

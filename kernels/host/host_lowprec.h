@@ -16,6 +16,7 @@ struct host_coll_args;
 struct host_lowprec {
 	void *scratch; /* aligned as by malloc() */
 	uint64_t scratch_bytes;
+	enum rx_mx_format format;
 	bool bf16; /* allreduce: the sums travel so */
 	/* Results, added to what is there. The caller sets up its check. */
 	struct rx_precision_work work;

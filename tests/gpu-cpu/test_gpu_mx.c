@@ -569,8 +569,8 @@ static void test_oracle(void **state)
 
 			for (uint32_t r = 0; r < n_ranks; r++)
 				src[r] = send[r] + (size_t)at * size;
-			oracle_lowprec_fold(
-				dtype, args.op, n_ranks, src, n, ORACLE_GATHER_FP8, expected);
+			oracle_lowprec_fold(ORACLE_FP8, dtype, args.op, n_ranks, src, n,
+				ORACLE_GATHER_CODED, expected);
 			assert_memory_equal(recv + (size_t)at * size, expected, (size_t)n * size);
 		}
 	}

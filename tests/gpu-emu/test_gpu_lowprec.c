@@ -229,9 +229,13 @@ static void test_mixed(void **state)
 	node_stop(node);
 }
 
-/* Switched on, from a threshold on; and with a budget, which nothing could keep, exact. */
+/*
+ * Switched on, from a threshold on; with a budget, which nothing could keep, exact, and as INT8,
+ * which devices do not have.
+ */
 struct choice {
 	uint32_t budget_ppm;
+	bool int8;
 	uint64_t n_low; /* operations in low precision */
 };
 
@@ -241,7 +245,8 @@ static int rank_choice(struct rank_ctx *ctx)
 	struct rcclx_comm_config config = RCCLX_COMM_CONFIG_INIT;
 	struct coll_rank c;
 
-	config.low_precision = RCCLX_LOW_PRECISION_ALL;
+	config.low_precision =
+		RCCLX_LOW_PRECISION_ALL | (choice->int8 ? RCCLX_LOW_PRECISION_INT8 : 0);
 	config.low_precision_min = 4000;
 	config.low_precision_budget_ppm = choice->budget_ppm;
 	RANK_DO(open_on(&c, ctx, ctx->rank, &config));
@@ -258,8 +263,8 @@ static int rank_choice(struct rank_ctx *ctx)
 			.tame = true,
 		};
 
-		what.precision = i % 2 || choice->budget_ppm > 0 ? RCCLX_PRECISION_EXACT
-								 : RCCLX_PRECISION_FP8;
+		what.precision =
+			i % 2 || choice->n_low == 0 ? RCCLX_PRECISION_EXACT : RCCLX_PRECISION_FP8;
 		RANK_DO(coll_run(&c, &what));
 	}
 	RANK_DO(wait_for_test(ctx));
@@ -286,6 +291,7 @@ static void test_choice(void **state)
 	(void)state;
 	check_choice((struct choice){.n_low = 4});
 	check_choice((struct choice){.budget_ppm = 900000, .n_low = 0});
+	check_choice((struct choice){.int8 = true, .n_low = 0});
 }
 
 int main(void)

@@ -253,8 +253,8 @@ static rcclx_result do_call(
 
 	config.timeout_ns = c->timeout_ns;
 	config.precision = w->precision;
-	if (c->ask_fp8)
-		config.precision = RCCLX_PRECISION_FP8;
+	if (c->ask)
+		config.precision = c->ask;
 	if (c->ask_nothing)
 		config.precision = RCCLX_PRECISION_AUTO;
 	if (w->op == RX_PREMUL_SUM)
@@ -356,7 +356,7 @@ bool coll_lowprec(const struct coll_rank *c, const struct coll_case *w)
 	default:
 		return false;
 	}
-	return w->precision == RCCLX_PRECISION_FP8 && c->n_ranks > 1 &&
+	return w->precision >= RCCLX_PRECISION_FP8 && c->n_ranks > 1 &&
 	       (w->dtype == RX_FLOAT32 || w->dtype == RX_FLOAT16 || w->dtype == RX_BFLOAT16);
 }
 
@@ -384,6 +384,7 @@ static uint32_t expect_block(const struct coll_rank *c, const struct coll_case *
 	const struct prepared *p, uint64_t i, uint8_t *block)
 {
 	const void *src[WORLD_MAX];
+	enum oracle_format format = w->precision == RCCLX_PRECISION_INT8 ? ORACLE_INT8 : ORACLE_FP8;
 	enum oracle_gather gather = ORACLE_GATHER_NONE;
 	uint32_t from = 0;
 	uint64_t at = i;
@@ -392,11 +393,11 @@ static uint32_t expect_block(const struct coll_rank *c, const struct coll_case *
 	if (!rx_coll_reduces(w->coll)) {
 		source_of(c, w, p, i, &from, &at);
 		n = (uint32_t)rx_min_u64(ORACLE_BLOCK, to_the_end(w, p, i, from, at));
-		oracle_lowprec_copy(w->dtype, c->inputs[from] + at * p->size, n, block);
+		oracle_lowprec_copy(format, w->dtype, c->inputs[from] + at * p->size, n, block);
 		return n;
 	}
 	if (w->coll == RX_ALL_REDUCE)
-		gather = c->gather_bf16 ? ORACLE_GATHER_BF16 : ORACLE_GATHER_FP8;
+		gather = c->gather_bf16 ? ORACLE_GATHER_BF16 : ORACLE_GATHER_CODED;
 	if (w->coll == RX_REDUCE_SCATTER)
 		at += c->rank * w->count;
 	if (w->coll == RX_REDUCE_SCATTER_V)
@@ -404,7 +405,7 @@ static uint32_t expect_block(const struct coll_rank *c, const struct coll_case *
 	n = (uint32_t)rx_min_u64(ORACLE_BLOCK, p->n_out - i);
 	for (uint32_t r = 0; r < c->n_ranks; r++)
 		src[r] = c->inputs[r] + at * p->size;
-	oracle_lowprec_fold(w->dtype, w->op, c->n_ranks, src, n, gather, block);
+	oracle_lowprec_fold(format, w->dtype, w->op, c->n_ranks, src, n, gather, block);
 	return n;
 }
 

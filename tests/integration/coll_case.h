@@ -58,7 +58,7 @@ struct coll_rank {
 	struct rcclx_comm *comm;
 	uint32_t rank; /* in the communicator; ctx has the world's */
 	uint32_t n_ranks;
-	bool ask_fp8;        /* whatever the case expects */
+	uint32_t ask;        /* RCCLX_PRECISION_*, whatever the case expects; 0: that */
 	bool ask_nothing;    /* the communicator decides what the case expects */
 	bool gather_bf16;    /* the communicator's, in low precision */
 	uint64_t timeout_ns; /* of blocking calls; 0: none */

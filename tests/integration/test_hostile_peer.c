@@ -261,6 +261,8 @@ static const struct {
 	/* Data is only data: there is nothing to refuse. */
 	{"fp8: staging", scribble_staging, DONE, RX_SIG_FP8},
 	{"fp8: 0xff", fill_staging, DONE, RX_SIG_FP8},
+	{"int8: staging", scribble_staging, DONE, RX_SIG_INT8},
+	{"int8: 0xff", fill_staging, DONE, RX_SIG_INT8},
 	{"fp8: counts", lie_about_counts, DONE, RX_SIG_FP8},
 	{"fp8: budget", lie_about_budget, DONE, RX_SIG_FP8},
 	{"fp8: over budget", claim_over_budget, DONE, RX_SIG_FP8},
@@ -307,7 +309,8 @@ static int be_honest(struct rank_ctx *ctx, struct rcclx_client *client, size_t l
 
 	if (lies[lie].flags) {
 		comm_config.low_precision_sample = SAMPLE_EVERY;
-		config.precision = RCCLX_PRECISION_FP8;
+		config.precision =
+			lies[lie].flags == RX_SIG_INT8 ? RCCLX_PRECISION_INT8 : RCCLX_PRECISION_FP8;
 	}
 	memset(data + COUNT, GUARD, GUARD_BYTES);
 	config.executor = RCCLX_EXECUTOR_INLINE;

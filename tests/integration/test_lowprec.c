@@ -23,6 +23,7 @@ struct sweep {
 	uint64_t max_count;
 	uint32_t n_counts; /* so many of them, from the smallest on */
 	bool gather_bf16;
+	bool int8;
 };
 
 /*
@@ -35,7 +36,7 @@ static struct coll_case case_of(uint32_t i, const struct sweep *sweep)
 {
 	uint32_t rest = i;
 	struct coll_case c = {
-		.precision = RCCLX_PRECISION_FP8,
+		.precision = sweep->int8 ? RCCLX_PRECISION_INT8 : RCCLX_PRECISION_FP8,
 		.seed = i,
 		.misalign = i % 5,
 		.tame = i % 3 == 0,
@@ -130,6 +131,14 @@ static void test_bf16(void **state)
 	run(3, (struct sweep){.n_counts = 6, .gather_bf16 = true});
 }
 
+static void test_int8(void **state)
+{
+	(void)state;
+	run(2, (struct sweep){.n_counts = 9, .int8 = true});
+	run(3, (struct sweep){.n_counts = 7, .int8 = true, .gather_bf16 = true});
+	run(7, (struct sweep){.n_counts = 6, .int8 = true});
+}
+
 /* Many ranks leave little room in a slot for each block: 16 of them 3840 elements. */
 static int rank_most(struct rank_ctx *ctx)
 {
@@ -145,7 +154,7 @@ static int rank_most(struct rank_ctx *ctx)
 			.dtype = dtypes[i % N(dtypes)],
 			.op = rx_coll_reduces(colls[i]) ? RX_AVG : RX_SUM,
 			.count = count,
-			.precision = RCCLX_PRECISION_FP8,
+			.precision = i % 2 ? RCCLX_PRECISION_INT8 : RCCLX_PRECISION_FP8,
 			.seed = i,
 			.tame = true,
 		};
@@ -194,6 +203,7 @@ static int rank_large(struct rank_ctx *ctx)
 		RANK_DO(coll_run(&c, &what));
 		what.dtype = RX_BFLOAT16;
 		what.coll = n > 1000000 ? RX_ALL_REDUCE : RX_ALL_GATHER;
+		what.precision = RCCLX_PRECISION_INT8;
 		RANK_DO(coll_run(&c, &what));
 	}
 	return coll_close(&c);
@@ -281,6 +291,39 @@ static int rank_environment(struct rank_ctx *ctx)
 	return rank_leave(ctx, comms[0], client);
 }
 
+/* Which format: of a communicator, by the environment and by its configuration. */
+static int rank_format(struct rank_ctx *ctx)
+{
+	struct rcclx_comm_config config = RCCLX_COMM_CONFIG_INIT;
+	struct rcclx_client *client = NULL;
+	struct rcclx_comm *comms[3] = {NULL};
+	uint64_t fp8 = 0, int8 = 0, plain = 0;
+	struct rcclx_unique_id id;
+
+	RANK_DO(rank_connect(ctx, &client));
+	(void)setenv("RCCL_LOW_PRECISION_ENABLE", "1", 1);
+	(void)setenv("RCCL_LOW_PRECISION_MIN_BYTES", "65536", 1);
+	RANK_DO(rank_comm(ctx, client, 0, &comms[0]));
+	(void)setenv("RCCL_LOW_PRECISION_FORMAT", "int8", 1);
+	RANK_DO(rank_comm(ctx, client, 1, &comms[1]));
+	(void)unsetenv("RCCL_LOW_PRECISION_ENABLE");
+	(void)unsetenv("RCCL_LOW_PRECISION_FORMAT");
+	config.low_precision = RCCLX_LOW_PRECISION_ALL_REDUCE | RCCLX_LOW_PRECISION_INT8;
+	RANK_DO(rank_id(ctx, client, 2, ctx->rank == 0, &id));
+	RANK_OK(ctx, rcclx_comm_create(client, &id, ctx->n_ranks, ctx->rank, &config, &comms[2]));
+	(void)unsetenv("RCCL_LOW_PRECISION_MIN_BYTES");
+	RANK_DO(digest(ctx, comms[1], 16384, RCCLX_PRECISION_FP8, &fp8));
+	RANK_DO(digest(ctx, comms[0], 16384, RCCLX_PRECISION_INT8, &int8));
+	RANK_CHECK(ctx, fp8 != int8, "INT8 gives the result of FP8");
+	for (uint32_t i = 0; i < N(comms); i++) {
+		RANK_DO(digest(ctx, comms[i], 16384, RCCLX_PRECISION_AUTO, &plain));
+		RANK_CHECK(ctx, plain == (i == 0 ? fp8 : int8), "communicator %u: wrong format", i);
+		if (i > 0)
+			RANK_OK(ctx, rcclx_comm_destroy(comms[i]));
+	}
+	return rank_leave(ctx, comms[0], client);
+}
+
 static int rank_bad_environment(struct rank_ctx *ctx)
 {
 	static const char *const bad[][2] = {
@@ -288,6 +331,7 @@ static int rank_bad_environment(struct rank_ctx *ctx)
 		{"RCCL_LOW_PRECISION_ENABLE_ALLTOALL", "2"},
 		{"RCCL_LOW_PRECISION_MIN_BYTES", "16M"},
 		{"RCCL_LOW_PRECISION_SAMPLE", "127"},
+		{"RCCL_LOW_PRECISION_FORMAT", "int4"},
 		{"RCCLX_LINK_RATE", "-1"},
 	};
 	struct rcclx_comm_config config = RCCLX_COMM_CONFIG_INIT;
@@ -317,6 +361,7 @@ static void test_environment(void **state)
 
 	(void)state;
 	world_run(node, 2, rank_environment, NULL);
+	world_run(node, 2, rank_format, NULL);
 	world_run(node, 1, rank_bad_environment, NULL);
 	node_stop(node);
 }
@@ -519,6 +564,26 @@ static int rank_mixed_settings(struct rank_ctx *ctx)
 	return rank_leave(ctx, NULL, client);
 }
 
+static int rank_mixed_formats(struct rank_ctx *ctx)
+{
+	struct rcclx_comm_config config = RCCLX_COMM_CONFIG_INIT;
+	struct rcclx_client *client = NULL;
+	struct rcclx_comm *comm = NULL;
+	struct rcclx_unique_id id;
+
+	RANK_DO(rank_connect(ctx, &client));
+	RANK_DO(rank_id(ctx, client, 0, ctx->rank == 0, &id));
+	config.low_precision = RCCLX_LOW_PRECISION_ALL_GATHER;
+	if (ctx->rank == 1)
+		config.low_precision |= RCCLX_LOW_PRECISION_INT8;
+	RANK_RESULT(ctx, rcclx_comm_create(client, &id, ctx->n_ranks, ctx->rank, &config, &comm),
+		RCCLX_ERR_MISMATCH);
+	RANK_TEXT(ctx, "rank 0 (pid");
+	RANK_TEXT(ctx, "has all_gather;");
+	RANK_TEXT(ctx, "has all_gather, as int8;");
+	return rank_leave(ctx, NULL, client);
+}
+
 static int rank_mixed_calls(struct rank_ctx *ctx)
 {
 	struct rcclx_call_config call = RCCLX_CALL_CONFIG_INIT;
@@ -534,13 +599,19 @@ static int rank_mixed_calls(struct rank_ctx *ctx)
 		RANK_RESULT(ctx,
 			rcclx_all_reduce(c.comm, in, out, 64, RCCLX_FLOAT32, RCCLX_SUM, &call),
 			RCCLX_ERR_MISMATCH);
-		RANK_TEXT(ctx, "called all_reduce of 64 float32, sum, in low precision");
+		RANK_TEXT(ctx, "called all_reduce of 64 float32, sum, in low precision (fp8)");
 		RANK_TEXT(ctx, ctx->rank == 0 ? "rank 1 called all_reduce of 64 float32, sum;"
 					      : "rank 1 called all_reduce of 64 float32, sum,");
 		RANK_CHECK(ctx, out[0] == 0, "something was moved");
+		call.precision = ctx->rank == 0 ? RCCLX_PRECISION_FP8 : RCCLX_PRECISION_INT8;
+		RANK_RESULT(ctx,
+			rcclx_all_reduce(c.comm, in, out, 64, RCCLX_FLOAT32, RCCLX_SUM, &call),
+			RCCLX_ERR_MISMATCH);
+		RANK_TEXT(ctx, "in low precision (fp8)");
+		RANK_TEXT(ctx, "in low precision (int8)");
 	}
 	/* The communicator is still good. */
-	call.precision = RCCLX_PRECISION_FP8 + 1;
+	call.precision = RCCLX_PRECISION_INT8 + 1;
 	RANK_RESULT(ctx, rcclx_all_reduce(c.comm, in, out, 64, RCCLX_FLOAT32, RCCLX_SUM, &call),
 		RCCLX_ERR_INVALID);
 	RANK_OK(ctx, rcclx_barrier(c.comm, NULL));
@@ -553,6 +624,7 @@ static void test_disagreement(void **state)
 
 	(void)state;
 	world_run(node, 3, rank_mixed_settings, NULL);
+	world_run(node, 2, rank_mixed_formats, NULL);
 	world_run(node, 2, rank_mixed_calls, NULL);
 	node_stop(node);
 }
@@ -610,6 +682,7 @@ static void test_death(void **state)
 struct budget {
 	uint32_t executor;
 	uint32_t ppm;
+	uint32_t precision;
 };
 
 static int rank_budget(struct rank_ctx *ctx)
@@ -623,7 +696,7 @@ static int rank_budget(struct rank_ctx *ctx)
 		.op = RX_SUM,
 		.count = BUDGET_COUNT,
 		.mode = budget->executor == RCCLX_EXECUTOR_DAEMON ? COLL_DAEMON : COLL_INLINE,
-		.precision = RCCLX_PRECISION_FP8,
+		.precision = budget->precision,
 		.tame = true,
 	};
 
@@ -639,9 +712,9 @@ static int rank_budget(struct rank_ctx *ctx)
 	for (uint32_t i = 0; i < 3; i++) {
 		what.seed = i;
 		what.count = BUDGET_COUNT - i;
-		what.precision = budget->ppm < 10000 ? RCCLX_PRECISION_EXACT : RCCLX_PRECISION_FP8;
+		what.precision = budget->ppm < 10000 ? RCCLX_PRECISION_EXACT : budget->precision;
 		/* Asked for in low precision, expected to be exact. */
-		c.ask_fp8 = true;
+		c.ask = budget->precision;
 		RANK_DO(coll_run(&c, &what));
 	}
 	RANK_DO(rank_sync(ctx));
@@ -679,7 +752,10 @@ static void check_budget(struct budget budget)
 	assert_int_equal(comm.exact_bytes, BUDGET_COUNT * 4 * 2);
 	assert_in_range(
 		comm.wire_bytes, BUDGET_COUNT * 33 / 32 * 2, BUDGET_COUNT * 33 / 32 * 2 + 100);
-	assert_in_range(comm.worst_error_ppm, 15000, 45000);
+	if (budget.precision == RCCLX_PRECISION_INT8)
+		assert_in_range(comm.worst_error_ppm, 4000, 15000);
+	else
+		assert_in_range(comm.worst_error_ppm, 15000, 45000);
 	assert_int_equal(comm.special_blocks, 0);
 	assert_non_null(strstr(comm.precision, "one block in 128 checked"));
 	if (over)
@@ -700,10 +776,13 @@ static void test_budget(void **state)
 {
 	(void)state;
 	harness_limit(90);
-	check_budget((struct budget){RCCLX_EXECUTOR_INLINE, 1000});
-	check_budget((struct budget){RCCLX_EXECUTOR_DAEMON, 1000});
-	check_budget((struct budget){RCCLX_EXECUTOR_INLINE, 900000});
-	check_budget((struct budget){RCCLX_EXECUTOR_DAEMON, 900000});
+	for (uint32_t precision = RCCLX_PRECISION_FP8; precision <= RCCLX_PRECISION_INT8;
+		precision++) {
+		check_budget((struct budget){RCCLX_EXECUTOR_INLINE, 1000, precision});
+		check_budget((struct budget){RCCLX_EXECUTOR_DAEMON, 1000, precision});
+		check_budget((struct budget){RCCLX_EXECUTOR_INLINE, 900000, precision});
+		check_budget((struct budget){RCCLX_EXECUTOR_DAEMON, 900000, precision});
+	}
 }
 
 /* ---- memory ---- */
@@ -750,6 +829,7 @@ int main(void)
 		HARNESS_TEST(test_five),
 		HARNESS_TEST(test_eight),
 		HARNESS_TEST(test_bf16),
+		HARNESS_TEST(test_int8),
 		HARNESS_TEST(test_most),
 		HARNESS_TEST(test_large),
 		HARNESS_TEST(test_environment),

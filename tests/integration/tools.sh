@@ -120,6 +120,28 @@ says out '^ +0 +0 +none +none '
 run 0 "$perf" all_reduce --private --ranks 2 -b 0 -e 64K -f 64 -n 5 --in-place --check -d half
 says out '^ +0 +0 +float16 '
 
+begin "low precision"
+for format in fp8 int8; do
+	for executor in inline daemon; do
+		for coll in all_reduce all_gather reduce_scatter all_to_all_v; do
+			run 0 "$perf" "$coll" --private --ranks 3 -b 4K -e 256K -f 64 -n 2 -w 1 \
+				--precision "$format" --executor "$executor" --json -d bf16
+			says out "\"precision\": \"$format\".*\"error_l2\": [0-9].*\"wrong\": 0}"
+		done
+	done
+done
+run 2 "$perf" all_reduce --private --precision int4
+says err "exact, fp8 or int8"
+run 0 "$ctl" explain all_reduce float32 8M --ranks 2 --low-precision=int8
+says out "^precision  int8$"
+says out "^  but      exact on GPUs, which have no int8$"
+run 0 "$ctl" explain all_reduce float32 8M --ranks 2 --low-precision
+says out "^precision  fp8$"
+run 0 "$ctl" explain all_to_all_v float32 8M --ranks 2 --low-precision=int8
+says out "^precision  int8 or exact"
+run 2 "$ctl" explain all_reduce float32 8M --ranks 2 --precision int4
+says err "expected exact, fp8 or int8"
+
 begin "every type, operation and executor is right"
 for executor in inline daemon; do
 	for memory in registered private; do

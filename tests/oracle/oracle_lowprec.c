@@ -34,7 +34,13 @@ static double unit_for(double amax, double most, int lowest, int step)
 	return ldexp(1, exponent);
 }
 
-void oracle_quantise(double *values, uint32_t n)
+/* The nearest integer, of two the even; never -0. */
+static double integer(double value)
+{
+	return nearbyint(value) + 0.0;
+}
+
+void oracle_quantise(enum oracle_format format, double *values, uint32_t n)
 {
 	double amax = 0;
 	bool special = false;
@@ -45,11 +51,19 @@ void oracle_quantise(double *values, uint32_t n)
 		special |= !isfinite(values[i]);
 		amax = isfinite(values[i]) ? fmax(amax, fabs(values[i])) : amax;
 	}
+	special |= format == ORACLE_INT8 && amax > ldexp(127, 247 - 133);
 	if (special)
 		kind = RX_FLOAT8E5M2;
-	unit = special ? unit_for(amax, 57344, -55, 24) : unit_for(amax, 448, -127, 1);
+	if (special)
+		unit = unit_for(amax, 57344, -55, 24);
+	else if (format == ORACLE_INT8)
+		unit = unit_for(amax, 127, -133, 1);
+	else
+		unit = unit_for(amax, 448, -127, 1);
 	for (uint32_t i = 0; i < n; i++)
-		if (isfinite(values[i]))
+		if (isfinite(values[i]) && format == ORACLE_INT8 && !special)
+			values[i] = unit * integer(values[i] / unit);
+		else if (isfinite(values[i]))
 			values[i] =
 				unit * oracle_decode(kind, oracle_encode(kind, values[i] / unit));
 }
@@ -77,24 +91,25 @@ static void store(uint32_t dtype, const double *values, uint32_t n, void *out)
 	}
 }
 
-void oracle_lowprec_copy(uint32_t dtype, const void *src, uint32_t n, void *out)
+void oracle_lowprec_copy(
+	enum oracle_format format, uint32_t dtype, const void *src, uint32_t n, void *out)
 {
 	double values[ORACLE_BLOCK];
 
 	load(dtype, src, n, values);
-	oracle_quantise(values, n);
+	oracle_quantise(format, values, n);
 	store(dtype, values, n, out);
 }
 
-void oracle_lowprec_fold(uint32_t dtype, uint32_t op, uint32_t n_ranks, const void *const *src,
-	uint32_t n, enum oracle_gather gather, void *out)
+void oracle_lowprec_fold(enum oracle_format format, uint32_t dtype, uint32_t op, uint32_t n_ranks,
+	const void *const *src, uint32_t n, enum oracle_gather gather, void *out)
 {
 	double sums[ORACLE_BLOCK] = {0};
 	double values[ORACLE_BLOCK];
 
 	for (uint32_t rank = 0; rank < n_ranks; rank++) {
 		load(dtype, src[rank], n, values);
-		oracle_quantise(values, n);
+		oracle_quantise(format, values, n);
 		for (uint32_t i = 0; i < n; i++) {
 			double value = through(RX_FLOAT32, values[i]);
 
@@ -103,8 +118,8 @@ void oracle_lowprec_fold(uint32_t dtype, uint32_t op, uint32_t n_ranks, const vo
 	}
 	for (uint32_t i = 0; op == RX_AVG && i < n; i++)
 		sums[i] = through(RX_FLOAT32, sums[i] / n_ranks);
-	if (gather == ORACLE_GATHER_FP8)
-		oracle_quantise(sums, n);
+	if (gather == ORACLE_GATHER_CODED)
+		oracle_quantise(format, sums, n);
 	for (uint32_t i = 0; gather == ORACLE_GATHER_BF16 && i < n; i++)
 		sums[i] = through(RX_BFLOAT16, sums[i]);
 	store(dtype, sums, n, out);

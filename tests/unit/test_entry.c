@@ -170,8 +170,14 @@ static void test_bad_calls(void **state)
 		sqe = good;
 		sqe.flags = RX_SIG_FP8_IF_LARGE;
 		expect_bad(sqe, facts, "unknown flags");
-		sqe.flags = RX_SIG_FP8;
+		sqe.flags = RX_SIG_INT8_IF_LARGE;
+		expect_bad(sqe, facts, "unknown flags");
+		sqe.flags = RX_SIG_INT8 | RX_SIG_FP8;
+		expect_bad(sqe, facts, "unknown flags");
+		sqe.flags = RX_SIG_INT8;
 		sqe.dtype = RX_INT32;
+		expect_bad(sqe, facts, "unknown flags");
+		sqe.flags = RX_SIG_FP8;
 		expect_bad(sqe, facts, "unknown flags");
 		sqe.dtype = RX_FLOAT32;
 		if (good.coll == RX_ALL_REDUCE || good.coll == RX_REDUCE_SCATTER) {

@@ -112,7 +112,7 @@ static void test_rules_hold(void **state)
 static bool same_plan(const struct explanation *a, const struct explanation *b)
 {
 	return (a->by_daemon && b->by_daemon) ||
-	       (a->fp8 == b->fp8 && a->plan.algorithm == b->plan.algorithm &&
+	       (a->low == b->low && a->plan.algorithm == b->plan.algorithm &&
 		       a->plan.stream == b->plan.stream);
 }
 
@@ -149,9 +149,12 @@ static void check_precision(const struct rx_plan_query *query,
 	bool has_type = query->dtype == RX_FLOAT32 || query->dtype == RX_FLOAT16 ||
 			query->dtype == RX_BFLOAT16;
 	bool has_op = !rx_coll_reduces(query->coll) || query->op == RX_SUM || query->op == RX_AVG;
-	bool asked = precision->request == RX_PRECISION_FP8;
+	bool asked = precision->request >= RX_PRECISION_FP8;
+	bool int8 = asked ? precision->request == RX_PRECISION_INT8 : precision->int8;
 
-	assert_true(!what.fp8 || (has_type && has_op && what.plan.algorithm == RX_ALG_STAGED));
+	assert_true(!what.low || (has_type && has_op && what.plan.algorithm == RX_ALG_STAGED));
+	if (what.low || what.why_precision == RX_WHY_IF_LARGE)
+		assert_int_equal(what.format, int8 ? RX_MX_INT8 : RX_MX_FP8);
 	switch (what.why_precision) {
 	case RX_WHY_COLL:
 		assert_true(query->coll == RX_BROADCAST || query->coll == RX_REDUCE ||
@@ -174,15 +177,15 @@ static void check_precision(const struct rx_plan_query *query,
 		assert_false(precision->on || asked);
 		break;
 	case RX_WHY_REQUESTED:
-		assert_true(asked && what.fp8);
+		assert_true(asked && what.low);
 		break;
 	case RX_WHY_IF_LARGE:
 		assert_int_equal(query->coll, RX_ALL_TO_ALL_V);
 		break;
 	default:
 		assert_true(precision->on && !asked);
-		assert_int_equal(what.why_precision, what.fp8 ? RX_WHY_LARGE : RX_WHY_SMALL);
-		assert_int_equal(what.precision_bytes >= entry->low_precision_min, what.fp8);
+		assert_int_equal(what.why_precision, what.low ? RX_WHY_LARGE : RX_WHY_SMALL);
+		assert_int_equal(what.precision_bytes >= entry->low_precision_min, what.low);
 		break;
 	}
 	assert_true(*explain_why(what.why_precision) || what.why_precision == RX_WHY_LARGE ||
@@ -195,7 +198,7 @@ static void test_precision(void **state)
 	uint32_t n_low = 0;
 
 	(void)state;
-	for (uint32_t i = 0; i < RX_COLL_N * RX_DTYPE_N * RX_REDOP_N * 3 * 2 * 3; i++) {
+	for (uint32_t i = 0; i < RX_COLL_N * RX_DTYPE_N * RX_REDOP_N * 4 * 4 * 3; i++) {
 		uint32_t rest = i / RX_COLL_N;
 		struct rx_plan_query query = {.coll = i % RX_COLL_N, .dtype = rest % RX_DTYPE_N};
 		struct explain_precision precision = {0};
@@ -203,15 +206,16 @@ static void test_precision(void **state)
 		rest /= RX_DTYPE_N;
 		query.op = rest % RX_REDOP_N;
 		rest /= RX_REDOP_N;
-		precision.request = rest % 3;
-		rest /= 3;
+		precision.request = rest % 4;
+		rest /= 4;
 		precision.on = rest % 2;
-		query.n_ranks = rest / 2 + 1;
+		precision.int8 = rest / 2 % 2;
+		query.n_ranks = rest / 4 + 1;
 		if (query.coll == RX_BARRIER)
 			continue;
 		for (query.count = 100; query.count < 10000; query.count += 411) {
 			check_precision(&query, &precision, &entry);
-			n_low += explain(&query, &precision, &entry).fp8;
+			n_low += explain(&query, &precision, &entry).low;
 		}
 	}
 	assert_true(n_low > 1000);
