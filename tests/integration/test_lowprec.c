@@ -787,6 +787,84 @@ static void test_budget(void **state)
 
 /* ---- memory ---- */
 
+#if defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define OWN_MALLOC 1
+#endif
+#endif
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define OWN_MALLOC 1
+#endif
+
+/* A sanitizer has allocation functions of its own. */
+#ifndef OWN_MALLOC
+static _Atomic uint64_t n_allocations;
+
+/* glibc keeps these names for those who replace the functions. */
+extern void *__libc_malloc(size_t bytes);
+extern void *__libc_calloc(size_t n, size_t bytes);
+extern void *__libc_realloc(void *p, size_t bytes);
+
+#pragma GCC visibility push(default)
+void *malloc(size_t bytes)
+{
+	n_allocations++;
+	return __libc_malloc(bytes);
+}
+
+void *calloc(size_t n, size_t bytes)
+{
+	n_allocations++;
+	return __libc_calloc(n, bytes);
+}
+
+void *realloc(void *p, size_t bytes)
+{
+	n_allocations++;
+	return __libc_realloc(p, bytes);
+}
+#pragma GCC visibility pop
+
+/* Nothing is allocated by a blocking call behind the first one, however large. */
+static int rank_allocations(struct rank_ctx *ctx)
+{
+	static float in[1u << 18];
+	static float out[1u << 18];
+	struct rcclx_comm_config config = RCCLX_COMM_CONFIG_INIT;
+	struct rcclx_call_config call = RCCLX_CALL_CONFIG_INIT;
+	uint64_t before = 0;
+	struct coll_rank c;
+
+	config.low_precision_sample = 128;
+	RANK_DO(open_with(&c, ctx, 4096, &config));
+	RANK_CHECK(ctx, n_allocations > 0, "the test does not count");
+	for (uint32_t i = 0; i < 12; i++) {
+		uint64_t n = i == 0 ? 1000 : 10000 * i;
+
+		if (i == 1)
+			before = n_allocations;
+		call.precision = i % 2 ? RCCLX_PRECISION_INT8 : RCCLX_PRECISION_FP8;
+		RANK_OK(ctx, rcclx_all_reduce(c.comm, in, out, n, RCCLX_FLOAT32, RCCLX_SUM, &call));
+		RANK_OK(ctx, rcclx_all_gather(c.comm, in, out, n, RCCLX_FLOAT32, &call));
+		RANK_OK(ctx,
+			rcclx_reduce_scatter(c.comm, in, out, n, RCCLX_FLOAT32, RCCLX_AVG, &call));
+		RANK_OK(ctx, rcclx_all_to_all(c.comm, in, out, n, RCCLX_FLOAT32, &call));
+	}
+	RANK_CHECK(ctx, n_allocations == before, "%llu allocations",
+		(unsigned long long)(n_allocations - before));
+	return coll_close(&c);
+}
+
+static void test_allocations(void **state)
+{
+	struct node *node = node_start(NULL);
+
+	(void)state;
+	world_run(node, 2, rank_allocations, NULL);
+	node_stop(node);
+}
+#endif
+
 static int rank_scratch(struct rank_ctx *ctx)
 {
 	struct coll_rank c;
@@ -841,6 +919,9 @@ int main(void)
 		HARNESS_TEST(test_death),
 		HARNESS_TEST(test_budget),
 		HARNESS_TEST(test_scratch),
+#ifndef OWN_MALLOC
+		HARNESS_TEST(test_allocations),
+#endif
 	};
 
 	return HARNESS_RUN("lowprec", tests);
