@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* All kernels, as one code object. */
+/* All kernels that the daemon launches, as one code object. */
 #include "copy.hip"
-#include "inline.hip"
 #include "mx.hip"
 #include "reduce.hip"

@@ -15,14 +15,14 @@ import subprocess
 import sys
 
 # Vector registers with which four wavefronts fit each SIMD of gfx90a and later, and a block of 512
-# threads a multiprocessor. The inline kernels run alone, in few blocks.
-MOST_VGPRS = {"": 128, "rx_inl_": 224}
+# threads a multiprocessor..
+MOST_VGPRS = {"": 128}
 MOST_REGS = {"": 128, "rx_mx_f32": 64}
 # Bytes of a thread's stack.
-MOST_STACK = {"": 0, "rx_inl_i8": 16, "rx_inl_u8": 16}
+MOST_STACK = {"": 0}
 # Scalar registers that are kept in lanes of a vector register, not in memory: none where messages
 # are moved and added most.
-MOST_LANES = {"": 0, "rx_mx_": 12, "rx_reduce_e4m3": 8, "rx_reduce_e5m2": 8, "rx_inl_": 48}
+MOST_LANES = {"": 0, "rx_mx_": 12, "rx_reduce_e4m3": 8, "rx_reduce_e5m2": 8}
 
 WITH_BARRIERS = re.compile(r"rx_(copy|reduce_\w+|mx\w*)$")
 KEYS = (".private_segment_fixed_size", ".vgpr_spill_count", ".sgpr_spill_count", ".vgpr_count")
