@@ -214,6 +214,45 @@ static int rank_colls(struct rank_ctx *ctx)
 	return close_rank(ctx, comm);
 }
 
+/* ---- memory that allocators like to use ---- */
+
+/*
+ * What a rank brings lies across two pieces of virtual memory, as in an allocator's segment that
+ * grows; what it gets is in pinned memory of the host, or the other way round.
+ */
+static int rank_kinds(struct rank_ctx *ctx)
+{
+	static _Alignas(4096) unsigned char pinned[MAX_BYTES];
+	uint32_t device = ctx->rank % 2;
+	ncclComm_t comm = NULL;
+	uint64_t pieces = 0, host = 0;
+
+	user = gpu_user();
+	RANK_CHECK(ctx, user, "no runtime");
+	ctx->n_kept_fds = UINT32_MAX;
+	stream = user->stream_new(device);
+	shadow = user->alloc(device, MAX_BYTES);
+	RANK_DO(nccl_comm(ctx, 0, &comm));
+	pieces = user->alloc_pieces(device, MAX_BYTES, 2);
+	must(user->host_register(pinned, sizeof(pinned), &host), "registering host memory");
+	for (uint32_t round = 0; round < 6; round++) {
+		bool swapped = (round + ctx->rank) % 2;
+		uint64_t across = pieces + MAX_BYTES - 16 * (ctx->rank + 1);
+
+		in = swapped ? host : across;
+		out = swapped ? across : host;
+		RANK_DO(check_reductions(ctx, comm, round));
+		RANK_DO(check_copies(ctx, comm, round));
+	}
+	must(user->stream_sync(stream), "waiting for the stream");
+	NCCL_OK(ctx, ncclCommDestroy(comm));
+	must(user->free_pieces(pieces, MAX_BYTES, 2), "freeing pieces");
+	must(user->host_unregister(pinned), "unregistering host memory");
+	must(user->free(shadow), "freeing");
+	must(user->stream_free(stream), "freeing the stream");
+	return 0;
+}
+
 /* ---- several communicators, and calls that differ in more than their stream ---- */
 
 static int rank_comms(struct rank_ctx *ctx)
@@ -481,6 +520,12 @@ static void test_colls(void **state)
 	run(3, rank_colls);
 }
 
+static void test_kinds_of_memory(void **state)
+{
+	(void)state;
+	run(3, rank_kinds);
+}
+
 static void test_several_communicators(void **state)
 {
 	(void)state;
@@ -529,6 +574,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		HARNESS_TEST(test_colls),
+		HARNESS_TEST(test_kinds_of_memory),
 		HARNESS_TEST(test_several_communicators),
 		HARNESS_TEST(test_scalar_on_device),
 		HARNESS_TEST(test_graph),
