@@ -263,9 +263,9 @@ static void test_call_configs(void **state)
 
 	(void)state;
 	assert_int_equal(fork_guard_epoch(&client.epoch), 0);
-	config.precision = 3;
+	config.precision = RCCLX_PRECISION_INT8 + 1;
 	assert_int_equal(rcclx_barrier(&comm, &config), RCCLX_ERR_INVALID);
-	assert_text("precision is 3");
+	assert_text("precision is 4");
 	config.precision = 0;
 	config.flags = 2;
 	assert_int_equal(rcclx_barrier(&comm, &config), RCCLX_ERR_INVALID);
