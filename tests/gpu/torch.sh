@@ -32,6 +32,10 @@ done
 echo "Groups made by ncclCommSplit(), in communicators that do not block:"
 BOUND=1 TORCH_NCCL_USE_COMM_NONBLOCKING=1 ROWS="all_reduce new_group groups_come_and_go coalesced" \
 	job 4 -m torch.distributed.run --standalone --nproc-per-node 4 "$here/torch_job.py"
+echo "Memory in expandable segments:"
+PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True \
+	ROWS="all_reduce sizes all_gather_into_tensor all_to_all_single send_recv ddp fsdp tensor_parallel_graph" \
+	job 4 -m torch.distributed.run --standalone --nproc-per-node 4 "$here/torch_job.py"
 job 3 "$here/torch_job.py" spawn 3 killed
 "$prefix/bin/rcclxctl" devices || failed=1
 kill -0 $daemon || { echo "the daemon has died"; failed=1; }

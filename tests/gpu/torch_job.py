@@ -7,6 +7,7 @@ Rank 0 prints the table; the exit status is the number of rows that failed.
 
 "torch_job.py spawn N killed" starts N ranks itself, without a launcher that ends all when one ends.
 """
+import ctypes
 import os
 import random
 import signal
@@ -88,6 +89,23 @@ def sizes():
         x = data(RANK, count)
         dist.all_reduce(x)
         same(x, sum_of_all(count), str(count))
+
+
+class Managed:
+    """Memory that host and device see, as a tensor: what torch.as_tensor() asks for."""
+
+    def __init__(self, count):
+        runtime, at = ctypes.CDLL(f"libcudart.so.{torch.version.cuda.split('.')[0]}"), ctypes.c_void_p()
+        expect(runtime.cudaMallocManaged(ctypes.byref(at), ctypes.c_size_t(4 * count), 1) == 0, "no managed memory")
+        self.__cuda_array_interface__ = {"shape": (count,), "typestr": "<f4", "data": (at.value, False), "version": 3}
+
+
+def managed_memory():
+    x = torch.as_tensor(Managed(ODD), device=DEVICE)
+    for _ in range(3):
+        x.copy_(data(RANK))
+        dist.all_reduce(x)
+        same(x, sum_of_all(ODD))
 
 
 def all_gather_into_tensor():
@@ -313,9 +331,9 @@ def tensor_parallel_graph():
             close_to(model(x), model.alone(x), f"eager after replay {replay}")
 
 
-ROWS = [all_reduce, sizes, all_gather_into_tensor, all_gather_list, reduce_scatter_tensor, all_to_all_single,
-        broadcast_and_reduce, send_recv, batch_isend_irecv, new_group, groups_come_and_go, coalesced, async_op,
-        stream_order, barrier, ddp, fsdp, tensor_parallel, tensor_parallel_graph]
+ROWS = [all_reduce, sizes, managed_memory, all_gather_into_tensor, all_gather_list, reduce_scatter_tensor,
+        all_to_all_single, broadcast_and_reduce, send_recv, batch_isend_irecv, new_group, groups_come_and_go,
+        coalesced, async_op, stream_order, barrier, ddp, fsdp, tensor_parallel, tensor_parallel_graph]
 
 # What ProcessGroupNCCL does by default when a communicator fails, which is to end the process, leaves no table.
 os.environ.setdefault("TORCH_NCCL_ASYNC_ERROR_HANDLING", "0")
