@@ -74,11 +74,16 @@ bool direct_possible(const struct inline_run *run)
 
 enum side { SIDE_SEND, SIDE_RECV };
 
-/* A peer that announced its memory and was lost has taken it along: then that is the error. */
+/*
+ * A peer that announced its memory and was lost has taken it along: then that is the error. So it
+ * is if another one was lost: whoever noticed that before this rank may have freed its memory.
+ */
 static rcclx_result why_not_there(const struct inline_run *run, uint32_t rank)
 {
 	rcclx_result r = comm_fault(run->comm, rank, &run->call->sig);
 
+	for (uint32_t other = 0; r == RCCLX_OK && other < run->comm->n_ranks; other++)
+		r = comm_fault(run->comm, other, &run->call->sig);
 	return r == RCCLX_OK ? RCCLX_ERR_INVALID : r;
 }
 

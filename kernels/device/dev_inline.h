@@ -423,7 +423,7 @@ DEV_FN void dev_inl_cut(struct dev_inl *run)
 
 DEV_FN struct dev_inl dev_inl_begin(dev_inl_args a, struct dev_inl_shared *shared, uint32_t dtype)
 {
-	uint32_t lowest = dev_lowest_bit(a->local);
+	uint32_t lowest = 0;
 	struct dev_inl run;
 
 	run.a = a;
@@ -444,6 +444,7 @@ DEV_FN struct dev_inl dev_inl_begin(dev_inl_args a, struct dev_inl_shared *share
 			dev_inl_take_turn(&run, r);
 	}
 	dev_meet_block();
+	lowest = dev_lowest_bit(a->local);
 	run.first = (uint32_t)shared->round[lowest];
 	run.round = run.first + 1;
 	for (uint32_t left = a->local; left; left &= left - 1) {
