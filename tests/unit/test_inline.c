@@ -39,10 +39,16 @@ bool mem_find(struct rcclx_client *client, const void *ptr, uint64_t bytes, stru
 	return true;
 }
 
+/* Not NULL: rank 2 dies, which the others notice and free their memory, before rank 1 looks. */
+static struct rx_fabric_ctl *g_page_of_loss;
+
 rcclx_result import_find(
 	struct rcclx_comm *comm, uint64_t region_id, uint64_t offset, uint64_t bytes, void **addr_p)
 {
-	(void)comm;
+	if (g_page_of_loss && comm->rank == 1) {
+		atomic_store(&g_page_of_loss->status[2], RX_MEMBER_DEAD);
+		return RCCLX_ERR_INVALID;
+	}
 	if (region_id != 1 || !rx_range_ok(offset, bytes, g_pool_bytes))
 		return RCCLX_ERR_INVALID;
 	*addr_p = g_pool + offset;
@@ -58,14 +64,19 @@ rcclx_result err_set(rcclx_result result, const char *format, ...)
 rcclx_result comm_fail(struct rcclx_comm *comm, rcclx_result result)
 {
 	(void)comm;
+	if (g_page_of_loss)
+		atomic_store(&g_page_of_loss->abort, RX_ABORT_ERROR);
 	return result;
 }
 
 rcclx_result comm_fault(struct rcclx_comm *comm, uint32_t peer, const struct rx_op_sig *sig)
 {
-	(void)peer;
+	const struct rx_fabric_ctl *ctl = comm->fabric.ctl;
+
 	(void)sig;
-	return atomic_load(&comm->fabric.ctl->abort) ? RCCLX_ERR_ABORTED : RCCLX_OK;
+	if (peer < comm->n_ranks && atomic_load(&ctl->status[peer]) != RX_MEMBER_ALIVE)
+		return RCCLX_ERR_PEER_LOST;
+	return atomic_load(&ctl->abort) ? RCCLX_ERR_ABORTED : RCCLX_OK;
 }
 
 bool comm_daemon_lost(struct rcclx_comm *comm)
@@ -662,9 +673,47 @@ static void test_mismatch_is_seen_by_all(void **state)
 	fixture_close(&f);
 }
 
+/* Rank 0's memory is not there any more, since rank 2 died: that is the error, not an argument. */
+static void test_memory_gone_with_a_third(void **state)
+{
+	static const uint8_t colls[] = {RX_ALL_REDUCE, RX_REDUCE_SCATTER, RX_REDUCE_SCATTER_V};
+	static struct job jobs[3];
+	struct fixture f;
+
+	(void)state;
+	g_pool_bytes = 3 * POOL_RANK_BYTES;
+	g_pool = calloc(3, POOL_RANK_BYTES);
+	assert_non_null(g_pool);
+	for (uint32_t k = 0; k < RX_ARRAY_SIZE(colls); k++) {
+		pthread_t threads[3];
+
+		fixture_open(&f, 3);
+		g_page_of_loss = f.page;
+		for (uint32_t r = 0; r < 3; r++) {
+			jobs[r] = (struct job){.comm = &f.comms[r],
+				.coll = colls[k],
+				.count = 200000,
+				.registered = true};
+			job_shape(&jobs[r]);
+			job_buffers(&jobs[r], g_pool + r * POOL_RANK_BYTES);
+			job_call(&jobs[r]);
+			pthread_create(&threads[r], NULL, job_run, &jobs[r]);
+		}
+		for (uint32_t r = 0; r < 3; r++)
+			pthread_join(threads[r], NULL);
+		assert_int_equal(jobs[1].result, RCCLX_ERR_PEER_LOST);
+		assert_int_equal(atomic_load(&f.page->status[2]), RX_MEMBER_DEAD);
+		g_page_of_loss = NULL;
+		fixture_close(&f);
+	}
+	free(g_pool);
+	g_pool = NULL;
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_memory_gone_with_a_third),
 		cmocka_unit_test(test_one_rank),
 		cmocka_unit_test(test_two_ranks),
 		cmocka_unit_test(test_odd_ranks),
