@@ -44,7 +44,7 @@ check-local: check-TESTS
 # Sanitizers see nothing of a GPU's code, so it is not made again.
 sanitized_configure = $(abs_srcdir)/configure --enable-werror --without-hip --without-cuda CFLAGS='-O1 -g'
 
-.PHONY: check-asan check-tsan check-model check-lint check-long check-fuzz bench
+.PHONY: check-asan check-tsan check-model check-lint check-long check-fuzzers check-fuzz bench
 
 check-asan:
 	$(MKDIR_P) asan && cd asan && \
@@ -77,7 +77,9 @@ quick_tests = $(lint_tests) $(tools_tests) $(filter tests/unit/%,$(check_PROGRAM
 check-long:
 	RCCLX_LONG=1 $(MAKE) $(AM_MAKEFLAGS) check
 
-check-fuzz: $(fuzz_programs)
+check-fuzzers: $(fuzz_programs)
+
+check-fuzz: check-fuzzers
 	$(srcdir)/tests/fuzz/run.sh $(FUZZ_SECONDS)
 
 bench: all
