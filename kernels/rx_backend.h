@@ -77,6 +77,8 @@ enum rx_gpu_caps {
 	RX_GPU_CAP_CAPTURE_MEM = 1
 				 << 3, /* and record that in graphs, instead of doing it at once */
 	RX_GPU_CAP_HOST = 1 << 4,      /* host memory can be registered */
+	/* Kernels of several processes run at the same time, instead of taking turns. */
+	RX_GPU_CAP_CONCURRENT = 1 << 5,
 };
 
 struct rx_gpu_device_info {
@@ -492,6 +494,16 @@ struct rx_backend_v1 {
 	 * back what came out. Does nothing where the runtime has no such function.
 	 */
 	void (*capture_mode)(struct rx_gpu *gpu, int *mode);
+
+	/* ---- with an opened device, again ---- */
+
+	/**
+	 * clear() - zeros into [@address, @address + @bytes) of memory from alloc(), alloc_words()
+	 *
+	 * Blocks until they are there.
+	 */
+	int (*clear)(struct rx_gpu_device *device, uint64_t address, uint64_t bytes,
+		struct rx_gpu_error *error);
 };
 
 /**

@@ -61,6 +61,7 @@ struct gpu_access {
 #define GPU_ATTR_MAJOR            75    /* CUDA */
 #define GPU_ATTR_MINOR            76    /* CUDA */
 #define GPU_ATTR_FD               103   /* CUDA */
+#define GPU_ATTR_MPS              133   /* CUDA, from 12.4 on */
 #define GPU_POINTER_CONTEXT       1
 #define GPU_POINTER_TYPE          2
 #define GPU_POINTER_ID            7

@@ -48,4 +48,5 @@ __attribute__((visibility("default"))) const struct rx_backend_v1 rcclx_backend_
 	.stream_device = gpu_device_of_stream,
 	.capture_mode = gpu_capture_mode,
 	.alloc_words = gpu_alloc_shared,
+	.clear = gpu_clear,
 };

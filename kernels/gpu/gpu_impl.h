@@ -225,6 +225,8 @@ int gpu_alloc_shared(struct rx_gpu_device *device, uint64_t bytes, uint64_t *add
 int gpu_alloc(struct rx_gpu_device *device, uint64_t bytes, uint64_t *address_p,
 	struct rx_gpu_error *error);
 void gpu_free(struct rx_gpu_device *device, uint64_t address);
+int gpu_clear(
+	struct rx_gpu_device *device, uint64_t address, uint64_t bytes, struct rx_gpu_error *error);
 int gpu_scratch_get(struct rx_gpu_device *device, uint64_t bytes, uint64_t *address_p,
 	struct rx_gpu_error *error);
 void gpu_scratch_put(struct rx_gpu_device *device, uint64_t address);

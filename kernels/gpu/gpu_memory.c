@@ -85,6 +85,21 @@ void gpu_free(struct rx_gpu_device *device, uint64_t address)
 	gpu_leave(device->gpu, &scope);
 }
 
+int gpu_clear(
+	struct rx_gpu_device *device, uint64_t address, uint64_t bytes, struct rx_gpu_error *error)
+{
+	struct gpu_scope scope = {0};
+	int result = gpu_device_state(device, error);
+
+	if (result == RX_GPU_OK)
+		result = gpu_enter(device, &scope, error);
+	if (result != RX_GPU_OK)
+		return result;
+	result = clear(device, address, bytes, error);
+	gpu_leave(device->gpu, &scope);
+	return result;
+}
+
 /* ---- scratch ---- */
 
 static int make_pool(struct rx_gpu_device *device, struct rx_gpu_error *error)

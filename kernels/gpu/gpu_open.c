@@ -32,6 +32,23 @@ static uint32_t clock_khz(const struct gpu_sym *sym, int index)
 #endif
 }
 
+/*
+ * AMD's hardware has queues for several processes. NVIDIA's takes turns, unless a server makes one
+ * process of them; where the driver cannot say, it takes turns.
+ */
+static bool is_concurrent(const struct gpu_sym *sym, int index)
+{
+#if defined(RX_GPU_CUDA)
+	int value = 0;
+
+	return sym->device_attribute(&value, GPU_ATTR_MPS, index) == GPU_SUCCESS && value;
+#else
+	(void)sym;
+	(void)index;
+	return true;
+#endif
+}
+
 static uint32_t find_caps(const struct gpu_sym *sym, int index)
 {
 	uint32_t caps = RX_GPU_CAP_IPC | RX_GPU_CAP_HOST;
@@ -46,6 +63,8 @@ static uint32_t find_caps(const struct gpu_sym *sym, int index)
 		sym->vmm_map && sym->vmm_access && sym->vmm_unmap && sym->vmm_unreserve &&
 		sym->vmm_release)
 		caps |= RX_GPU_CAP_FD;
+	if (is_concurrent(sym, index))
+		caps |= RX_GPU_CAP_CONCURRENT;
 	return caps;
 }
 

@@ -27,6 +27,7 @@
  *	slow             kernels take 300 ms
  *	args             kernels get arguments of another version, which they refuse
  *	jitter           all that streams do takes up to 2 ms more
+ *	mps              CUDA only: the kernels of several processes do not take turns
  */
 #ifndef RX_GPU_EMU_H
 #define RX_GPU_EMU_H

@@ -179,6 +179,8 @@ int emu_device_attribute(int *value_p, int attribute, int dev)
 		*value_p = 9;
 	if (attribute == GPU_ATTR_MINOR)
 		*value_p = 0;
+	if (attribute == GPU_ATTR_MPS)
+		*value_p = emu_fault("mps", dev);
 	if (attribute == GPU_ATTR_WALL_CLOCK)
 		*value_p = 1000000; /* rx_cpu_clock() */
 	return GPU_SUCCESS;
