@@ -8,6 +8,7 @@
 #include "gates.h"
 #include "group.h"
 #include "precision.h"
+#include "rank_kernels.h"
 #include "session.h"
 #include "stream.h"
 #include "../shm/rx_cleanup.h"
@@ -123,12 +124,16 @@ static rcclx_result join(struct rcclx_comm *comm, const struct rcclx_unique_id *
 				.precision_min_bytes = precision->min_bytes,
 				.link_rate = precision->link_rate,
 				.gpu = gpu_is_there(),
+				.concurrent = comm->kernels.concurrent,
 			},
 	};
 	struct conn_wait wait = {.deadline_ns = rx_deadline_ns(timeout_ns), .patient = true};
 
 	if (!rx_add_u64(wait.deadline_ns, FORM_MARGIN_NS, &wait.deadline_ns))
 		wait.deadline_ns = RX_FOREVER;
+	if (comm->kernels.has_device)
+		request.comm_join.device = (struct rx_bytes){
+			.data = comm->kernels.uuid, .len = sizeof(comm->kernels.uuid)};
 	return conn_call(&comm->client->conn, &request, -1, RX_MSG_COMM_READY, &wait, reply);
 }
 
@@ -197,7 +202,7 @@ rcclx_result comm_create(const struct create_request *request)
 	comm->rank = request->rank;
 	comm->n_ranks = request->n_ranks;
 	comm->spin_ns = us == UINT64_MAX ? UINT64_MAX : us * 1000;
-	gpu_look();
+	comm->kernels = request->kernels;
 	r = reach_init(&comm->reach);
 	if (r != RCCLX_OK)
 		return r;
@@ -213,6 +218,7 @@ rcclx_result comm_create(const struct create_request *request)
 		op_lanes_close(&comm->client->ops, comm->lanes, comm->n_ranks);
 		return r;
 	}
+	rank_kernels_open(comm);
 	atomic_fetch_add(&request->client->n_comms, 1);
 	*request->comm_p = rx_steal(comm);
 	return RCCLX_OK;
@@ -241,6 +247,9 @@ rcclx_result rcclx_comm_create(struct rcclx_client *client, const struct rcclx_u
 	if (r != RCCLX_OK)
 		return r;
 	request.id = *id;
+	gpu_look();
+	/* Now, as a group makes communicators in other threads. */
+	rank_kernels_look(&request.kernels);
 	return group_is_open() ? group_add_create(&request) : comm_create(&request);
 }
 

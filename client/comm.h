@@ -6,6 +6,7 @@
 
 #include "rcclx.h"
 #include "import.h"
+#include "rank_kernels.h"
 #include "reach.h"
 #include "../shm/rx_fabric.h"
 
@@ -57,6 +58,7 @@ struct rcclx_comm {
 	_Atomic uint32_t fail_claimed; /* 1: somebody writes, or has written, fail_text */
 	char fail_text[512];           /* its sentence; valid once failed is set */
 	_Atomic uint32_t n_ops;        /* asynchronous ops not yet freed */
+	struct rank_kernels kernels;   /* that it runs itself */
 	_Atomic uint32_t n_in_stream;  /* calls in streams that the daemon has not completed */
 	struct op_lane *lanes;         /* of those */
 };

@@ -190,35 +190,48 @@ void conn_forget_member(struct conn *conn, uint32_t member)
 
 /* ---- receiving ---- */
 
+/* Behind what was kept before, cut where there is no more room. */
+static void keep_bytes(struct conn_reply *reply, size_t *used, struct rx_bytes *bytes)
+{
+	size_t room = sizeof(reply->data) - *used;
+
+	bytes->len = bytes->len < room ? bytes->len : room;
+	if (bytes->len > 0)
+		memcpy(reply->data + *used, bytes->data, bytes->len);
+	bytes->data = reply->data + *used;
+	*used += bytes->len;
+}
+
+static void keep_text(struct conn_reply *reply, const char **text)
+{
+	(void)snprintf(reply->text, sizeof(reply->text), "%s", *text);
+	*text = reply->text;
+}
+
 /* Move @msg out of the reader's buffer. */
 static void keep(struct conn_reply *reply, const struct rx_msg *msg)
 {
-	struct rx_bytes *bytes = NULL;
-	const char **text = NULL;
+	size_t used = 0;
 
 	reply->msg = *msg;
 	switch (msg->type) {
 	case RX_MSG_ERROR:
-		text = &reply->msg.error.text;
+		keep_text(reply, &reply->msg.error.text);
 		break;
 	case RX_MSG_HELLO_REPLY:
-		text = &reply->msg.hello_reply.daemon_version;
-		bytes = &reply->msg.hello_reply.instance;
+		keep_text(reply, &reply->msg.hello_reply.daemon_version);
+		keep_bytes(reply, &used, &reply->msg.hello_reply.instance);
 		break;
 	case RX_MSG_UNIQUE_ID_REPLY:
-		bytes = &reply->msg.unique_id_reply.id;
+		keep_bytes(reply, &used, &reply->msg.unique_id_reply.id);
+		break;
+	case RX_MSG_SLAB_REPLY:
+		keep_bytes(reply, &used, &reply->msg.slab_reply.uuid);
+		keep_bytes(reply, &used, &reply->msg.slab_reply.handle);
+		keep_bytes(reply, &used, &reply->msg.slab_reply.rows);
 		break;
 	default:
 		break;
-	}
-	if (text) {
-		(void)snprintf(reply->text, sizeof(reply->text), "%s", *text);
-		*text = reply->text;
-	}
-	if (bytes) {
-		bytes->len = bytes->len < sizeof(reply->data) ? bytes->len : sizeof(reply->data);
-		memcpy(reply->data, bytes->data, bytes->len);
-		bytes->data = reply->data;
 	}
 }
 

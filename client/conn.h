@@ -42,12 +42,15 @@ struct conn_wait {
 			 whether it lives, and has CONN_TIMEOUT_NS to say so */
 };
 
+/* The bytes of any reply: those of SlabReply are the most. */
+#define CONN_REPLY_BYTES (RX_GPU_UUID_BYTES + RX_GPU_HANDLE_MAX + RX_SLAB_ROWS)
+
 /* A reply. Pointers in msg lead into text and data. */
 struct conn_reply {
 	struct rx_msg msg;
 	struct rx_fdset fds;
 	char text[RX_ERROR_TEXT_MAX + 1];
-	uint8_t data[RX_UNIQUE_ID_BYTES];
+	uint8_t data[CONN_REPLY_BYTES];
 };
 
 /** conn_open() - take over a connected socket, also on failure. Return: 0 or -errno. */

@@ -3,7 +3,7 @@
 #ifndef CLIENT_CREATE_H
 #define CLIENT_CREATE_H
 
-#include "rcclx.h"
+#include "rank_kernels.h"
 
 struct create_request {
 	struct rcclx_client *client;
@@ -11,6 +11,7 @@ struct create_request {
 	uint32_t n_ranks;
 	uint32_t rank;
 	struct rcclx_comm_config config;
+	struct rank_kernels kernels; /* what is known before */
 	struct rcclx_comm **comm_p;
 };
 

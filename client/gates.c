@@ -28,9 +28,10 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#define ANSWER_NS (200 * 1000)        /* between two looks at bells while they ring */
-#define CALM_NS   (5 * RX_NS_PER_MS)  /* while they do not */
-#define BUSY_NS   (20 * RX_NS_PER_MS) /* how long after one has rung */
+#define ANSWER_NS (200 * 1000)         /* between two looks at bells while they ring */
+#define CALM_NS   (5 * RX_NS_PER_MS)   /* while they do not */
+#define CELL_NS   (10 * RX_NS_PER_SEC) /* from the end of a communicator to that of its kernels */
+#define BUSY_NS   (20 * RX_NS_PER_MS)  /* how long after one has rung */
 
 enum use { FREE, EAGER, CAPTURED };
 
@@ -51,6 +52,12 @@ struct bell_info {
 	bool orphan; /* we answer it */
 };
 
+struct cell_info {
+	const struct rcclx_comm *comm; /* NULL: it is gone */
+	const struct rcclx_client *client;
+	uint64_t abort_ns; /* when kernels that still wait give up; RX_FOREVER: not of themselves */
+};
+
 static struct {
 	pthread_mutex_t lock;
 	pthread_cond_t turned; /* the thread has gone round once */
@@ -63,6 +70,9 @@ static struct {
 	uint32_t n_bells;
 	struct use_info *infos;
 	struct bell_info *bells;
+	struct cell_info *cells;
+	uint32_t n_cells;  /* ever taken; 0 is none */
+	uint64_t abort_ns; /* the first of the cells' */
 	uint32_t n_orphans;
 	uint64_t rung_ns;
 	struct rx_list sessions;
@@ -75,6 +85,8 @@ static struct {
 	.fd = -1,
 	.n_gates = 1,
 	.n_bells = 1,
+	.n_cells = 1,
+	.abort_ns = RX_FOREVER,
 	.sessions = {&all.sessions, &all.sessions},
 	.wake = -1,
 };
@@ -100,6 +112,29 @@ static void let_go(const struct rcclx_client *client, const struct rcclx_comm *c
 	for (uint32_t i = 1; i < all.n_bells; i++)
 		if (all.bells[i].client == client && (!comm || all.bells[i].comm == comm))
 			orphan(i);
+	for (uint32_t i = 1; i < all.n_cells; i++)
+		if (all.cells[i].client == client && (!comm || all.cells[i].comm == comm))
+			rx_cell_abort(&all.gates->cells[i], 1);
+}
+
+/* Kernels of communicators that are gone have had their time. */
+static void abort_leftovers(void)
+{
+	uint64_t now = rx_now_ns();
+	uint64_t next = RX_FOREVER;
+
+	if (now < all.abort_ns)
+		return;
+	for (uint32_t i = 1; i < all.n_cells; i++) {
+		struct cell_info *info = &all.cells[i];
+
+		if (now >= info->abort_ns) {
+			rx_cell_abort(&all.gates->cells[i], 1);
+			info->abort_ns = RX_FOREVER;
+		}
+		next = rx_min_u64(next, info->abort_ns);
+	}
+	all.abort_ns = next;
 }
 
 static void answer_orphans(void)
@@ -152,11 +187,15 @@ static void look_at_sessions(void)
 
 static const struct timespec *patience(struct timespec *when)
 {
-	uint64_t ns = rx_now_ns() - all.rung_ns < BUSY_NS ? ANSWER_NS : CALM_NS;
+	uint64_t now = rx_now_ns();
+	uint64_t ns = now - all.rung_ns < BUSY_NS ? ANSWER_NS : CALM_NS;
 
-	if (all.n_orphans == 0)
+	if (all.n_orphans == 0 && all.abort_ns == RX_FOREVER)
 		return NULL;
-	*when = (struct timespec){.tv_nsec = (long)ns};
+	if (all.n_orphans == 0)
+		ns = all.abort_ns > now ? all.abort_ns - now : 0;
+	*when = (struct timespec){
+		.tv_sec = (time_t)(ns / RX_NS_PER_SEC), .tv_nsec = (long)(ns % RX_NS_PER_SEC)};
 	return when;
 }
 
@@ -178,6 +217,7 @@ static void *guard(void *arg)
 		(void)pthread_mutex_lock(&all.lock);
 		look_at_sessions();
 		answer_orphans();
+		abort_leftovers();
 		all.n_turns++;
 		(void)pthread_cond_broadcast(&all.turned);
 	}
@@ -217,6 +257,8 @@ static void unmake(void)
 		(void)close(all.wake);
 	free(all.infos);
 	free(all.bells);
+	free(all.cells);
+	all.cells = NULL;
 	all.gates = NULL;
 	all.infos = NULL;
 	all.bells = NULL;
@@ -237,8 +279,9 @@ static int map_gates(void)
 	(void)madvise(at, sizeof(*all.gates), MADV_DONTFORK);
 	all.infos = calloc(RX_GATES, sizeof(*all.infos));
 	all.bells = calloc(RX_BELLS, sizeof(*all.bells));
+	all.cells = calloc(RX_CELLS, sizeof(*all.cells));
 	all.wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	if (!all.infos || !all.bells)
+	if (!all.infos || !all.bells || !all.cells)
 		return -ENOMEM;
 	return all.wake < 0 ? -errno : 0;
 }
@@ -353,6 +396,9 @@ void gates_close(struct gates *gates)
 	for (uint32_t i = 1; i < all.n_bells; i++)
 		if (all.bells[i].client == gates->client)
 			all.bells[i].client = NULL;
+	for (uint32_t i = 1; i < all.n_cells; i++)
+		if (all.cells[i].client == gates->client)
+			all.cells[i].client = NULL;
 	/* The descriptor is about to be closed: the thread may not have it in its hands then. */
 	if (!rx_list_empty(&gates->link)) {
 		rx_list_unlink(&gates->link);
@@ -488,6 +534,29 @@ rcclx_result gates_take_captured(struct rcclx_comm *comm, uint64_t capture, cons
 	return number != RX_GATE_NONE ? RCCLX_OK : none_left();
 }
 
+rcclx_result gates_take_cell(struct rcclx_comm *comm, struct cell_ref *ref_p)
+{
+	uint32_t number = RX_CELL_NONE;
+
+	(void)pthread_mutex_lock(&all.lock);
+	if (all.n_cells < RX_CELLS) {
+		number = all.n_cells++;
+		all.cells[number] = (struct cell_info){
+			.comm = comm, .client = comm->client, .abort_ns = RX_FOREVER};
+		*ref_p = (struct cell_ref){
+			.number = number,
+			.cell = &all.gates->cells[number],
+			.address = address_of(&all.gates->cells[number]),
+		};
+	}
+	(void)pthread_mutex_unlock(&all.lock);
+	return number != RX_CELL_NONE
+		       ? RCCLX_OK
+		       : err_set(RCCLX_ERR_LIMIT,
+				 "this process has made %u communicators with kernels of its own",
+				 RX_CELLS - 1);
+}
+
 void gates_release(const struct rcclx_comm *comm)
 {
 	if (!atomic_load_explicit(&comm->client->gates.opened, memory_order_acquire))
@@ -509,6 +578,16 @@ void gates_orphan(const struct rcclx_comm *comm)
 	for (uint32_t i = 1; i < all.n_gates; i++)
 		if (all.infos[i].comm == comm)
 			all.infos[i].comm = NULL;
+	for (uint32_t i = 1; i < all.n_cells; i++) {
+		struct cell_info *info = &all.cells[i];
+
+		if (info->comm != comm)
+			continue;
+		/* Those that are on their way may still meet their peers'. */
+		info->comm = NULL;
+		info->abort_ns = rx_deadline_ns(CELL_NS);
+		all.abort_ns = rx_min_u64(all.abort_ns, info->abort_ns);
+	}
 	wake();
 	(void)pthread_mutex_unlock(&all.lock);
 }

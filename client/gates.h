@@ -10,6 +10,8 @@
 #include "../shm/rx_base.h"
 #include "../shm/rx_list.h"
 
+struct rx_cell;
+
 /* A session's part. */
 struct gates {
 	struct rx_list link; /* of those that the thread watches; empty: it does not */
@@ -25,6 +27,13 @@ struct gate_ref {
 	uint64_t ready; /* eager */
 	uint64_t done;
 	uint64_t bell; /* recorded */
+};
+
+/* Where kernels of ours, and the daemon, say what they do. */
+struct cell_ref {
+	uint32_t number;
+	struct rx_cell *cell;
+	uint64_t address; /* for kernels */
 };
 
 /** gates_init() - nothing is opened yet */
@@ -57,6 +66,9 @@ void gates_put(uint32_t number);
  */
 rcclx_result gates_take_captured(struct rcclx_comm *comm, uint64_t capture, const void *stream,
 	uint32_t position, struct gate_ref *ref_p);
+
+/** gates_take_cell() - for the kernels of @comm's rank; never given back. After gates_open(). */
+rcclx_result gates_take_cell(struct rcclx_comm *comm, struct cell_ref *ref_p);
 
 /** gates_release() - no stream waits for a call of @comm any more, and replays end at once */
 void gates_release(const struct rcclx_comm *comm);

@@ -205,6 +205,85 @@ rcclx_result gpu_copy(void *to, const void *from, uint64_t bytes)
 	return r ? failed("copying device memory", r, &error) : RCCLX_OK;
 }
 
+/* ---- kernels of ours, on memory of the daemon's ---- */
+
+bool gpu_current(uint32_t *device_p, uint8_t uuid[16], bool *concurrent_p)
+{
+	struct rx_gpu_device_info info = {0};
+
+	if (!gpu_is_there() || gpu.ops->stream_device(gpu.runtime, NULL, device_p, NULL) ||
+		gpu.ops->device_info(gpu.runtime, *device_p, &info, NULL))
+		return false;
+	memcpy(uuid, info.uuid, sizeof(info.uuid));
+	*concurrent_p = info.caps & RX_GPU_CAP_CONCURRENT;
+	return true;
+}
+
+uint64_t gpu_ticks(uint32_t device, uint64_t ns)
+{
+	struct rx_gpu_device_info info = {0};
+
+	if (ns == RX_FOREVER || gpu.ops->device_info(gpu.runtime, device, &info, NULL))
+		return 0;
+	return rx_max_u64(1, (uint64_t)((double)ns * info.clock_khz / 1e6));
+}
+
+/* With the lock held. A mapping that is there already is found again. */
+static int map_shared(struct rx_gpu_device *device, const struct rx_gpu_export *shared,
+	const uint8_t *rows, uint32_t n_rows, uint64_t *address_p, struct rx_gpu_error *error)
+{
+	const struct rx_gpu_sample sample = {.bytes = n_rows};
+	uint8_t all[RX_GPU_SAMPLE_BYTES] = {0};
+	struct rx_gpu_map *map = NULL;
+	uint32_t verdict = RX_GPU_OPEN;
+	int r = gpu.ops->import(device, 0, shared, (const int[]){-1}, 1, &map, error);
+
+	if (r)
+		return r;
+	memcpy(all, rows, n_rows);
+	r = gpu.ops->prove(
+		map, &sample, all, RX_GPU_PROVE_STABLE | RX_GPU_PROVE_NONCE, &verdict, error);
+	if (r == 0 && verdict != RX_GPU_PROVEN) {
+		r = RX_GPU_E_UNPROVEN;
+		(void)snprintf(error->text, sizeof(error->text),
+			"the runtime has mapped something else than the daemon's memory");
+	}
+	if (r == 0)
+		r = gpu.ops->map_address(map, 0, shared->memory.bytes, address_p, error);
+	if (r)
+		gpu.ops->map_release(map);
+	return r;
+}
+
+rcclx_result gpu_map_shared(uint32_t device, const struct rx_gpu_export *shared,
+	const uint8_t *rows, uint32_t n_rows, uint64_t *address_p)
+{
+	struct rx_gpu_error error = {0};
+	struct copier *copier = NULL;
+	int r = 0;
+
+	(void)pthread_mutex_lock(&gpu.lock);
+	r = open_copier(device, &copier, &error);
+	if (r == 0)
+		r = map_shared(copier->device, shared, rows, n_rows, address_p, &error);
+	(void)pthread_mutex_unlock(&gpu.lock);
+	return r ? failed("mapping the daemon's device memory", r, &error) : RCCLX_OK;
+}
+
+rcclx_result gpu_launch(const struct gpu_stream *stream, const struct rx_gpu_launch *launch)
+{
+	struct rx_gpu_error error = {0};
+	struct copier *copier = NULL;
+	int r = 0;
+
+	(void)pthread_mutex_lock(&gpu.lock);
+	r = open_copier(stream->device, &copier, &error);
+	if (r == 0)
+		r = gpu.ops->launch(copier->device, stream->native, launch, &error);
+	(void)pthread_mutex_unlock(&gpu.lock);
+	return r ? failed("launching a kernel", r, &error) : RCCLX_OK;
+}
+
 /* ---- memory and streams, for calls in the order of a stream ---- */
 
 rcclx_result gpu_reach_host(void *memory, uint64_t bytes, uint64_t *address_p)

@@ -33,6 +33,21 @@ rcclx_result gpu_alloc_marked(uint32_t device, uint64_t bytes, struct rx_gpu_sam
 /** gpu_free() - memory from gpu_alloc_marked(), which no stream uses any more; may block */
 void gpu_free(uint32_t device, uint64_t address);
 
+/* ---- kernels of ours, on memory of the daemon's ---- */
+
+/** gpu_current() - device that this thread uses. False: none. @concurrent_p: as in rx_backend.h */
+bool gpu_current(uint32_t *device_p, uint8_t uuid[16], bool *concurrent_p);
+
+/** gpu_ticks() - @ns by the clock of @device; 0 for RX_FOREVER */
+uint64_t gpu_ticks(uint32_t device, uint64_t ns);
+
+/**
+ * gpu_map_shared() - map memory of the daemon's for @device, for as long as the process lives
+ * @rows, @n_rows: its first bytes, which have to be there
+ */
+rcclx_result gpu_map_shared(uint32_t device, const struct rx_gpu_export *shared,
+	const uint8_t *rows, uint32_t n_rows, uint64_t *address_p);
+
 /* ---- streams ---- */
 
 struct gpu_stream {
@@ -61,5 +76,8 @@ rcclx_result gpu_stream_begin(const struct gpu_stream *stream, uint64_t word, ui
  * Where it is recorded: when they are equal, and sets *@word to 0 then.
  */
 rcclx_result gpu_stream_end(const struct gpu_stream *stream, uint64_t word, uint64_t value);
+
+/** gpu_launch() - a kernel into @stream */
+rcclx_result gpu_launch(const struct gpu_stream *stream, const struct rx_gpu_launch *launch);
 
 #endif

@@ -55,6 +55,8 @@ librx_client_la_SOURCES = \
 	client/placement.c \
 	client/placement.h \
 	client/precision.c \
+	client/rank_kernels.c \
+	client/rank_kernels.h \
 	client/precision.h \
 	client/session.c \
 	client/session.h \

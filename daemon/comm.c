@@ -5,6 +5,7 @@
 #include "comm_mem.h"
 #include "daemon.h"
 #include "gpu_streams.h"
+#include "inline_kernels.h"
 #include "loop.h"
 #include "op.h"
 #include "p2p.h"
@@ -87,6 +88,7 @@ static void comm_free(struct comm *comm)
 	assert(comm->n_present == 0 && !comm->running && rx_list_empty(&comm->ops));
 	comm->p2p = p2p_free(comm->p2p);
 	comm->streams = gpu_streams_free(comm->streams);
+	comm->kernels = inline_kernels_free(comm->kernels);
 	comm_mem_close(comm);
 	for (uint32_t rank = 0; rank < comm->n_ranks; rank++) {
 		if (comm->members[rank])
@@ -213,6 +215,10 @@ static int member_new(struct comm *comm, struct session *session, const struct c
 	member->cpus = join->cpus;
 	member->precision = join->precision;
 	member->gpu = join->gpu;
+	member->has_device = join->device != NULL;
+	if (join->device)
+		memcpy(member->device, join->device, sizeof(member->device));
+	member->concurrent = join->concurrent;
 	r = member_charge(member);
 	if (!r)
 		r = rx_idmap_add(&comm->daemon->members, member, &member->id);
@@ -381,6 +387,7 @@ static void form(struct comm *comm)
 		return;
 	}
 	loop_timer_stop(comm->timer);
+	inline_kernels_offer(comm);
 	comm_set_state(comm, COMM_READY);
 	uniqueid_log_add(&comm->daemon->retired, comm->key);
 	comm->daemon->stats.comms++;
@@ -495,6 +502,7 @@ static void gone_when_formed(struct member *member, enum rx_member_status status
 	op_member_gone(member);
 	p2p_member_gone(member);
 	captured_member_gone(member);
+	inline_kernels_member_gone(member);
 	member_detach(member);
 	member->status = status;
 	comm_mem_status(comm, member->rank, status);
@@ -547,6 +555,7 @@ void comm_abort(struct comm *comm, enum rx_abort_reason reason, uint32_t rank, u
 	op_fail_all(comm);
 	p2p_fail_all(comm);
 	captured_fail_all(comm);
+	inline_kernels_abort(comm);
 }
 
 void comm_over_budget(struct comm *comm, uint32_t rank, uint64_t error_ppm)

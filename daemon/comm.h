@@ -14,6 +14,7 @@
 
 struct daemon;
 struct gpu_streams;
+struct inline_kernels;
 struct loop_timer;
 struct op;
 struct p2p;
@@ -36,7 +37,10 @@ struct member {
 	uint64_t op_timeout_ns;
 	struct cpu_mask cpus;
 	struct rx_precision precision;
-	bool gpu;           /* its process has a GPU runtime */
+	bool gpu;        /* its process has a GPU runtime */
+	bool has_device; /* and a device, of this number: */
+	uint8_t device[RX_GPU_UUID_BYTES];
+	bool concurrent;    /* on which kernels of several processes run at the same time */
 	uint64_t n_posted;  /* daemon ops */
 	struct op *next_op; /* of the op it posts next, if another rank has posted that */
 	uint32_t n_bad;     /* its refused entries in ops and transfers that are not complete */
@@ -100,6 +104,9 @@ struct comm {
 
 	struct gpu_streams *streams; /* on devices; NULL before the first op there */
 
+	struct inline_kernels *kernels; /* that its ranks may run; NULL: they may not */
+	char kernels_why[RX_DEVICE_TEXT_MAX + 48];
+
 	struct rx_list captured; /* recorded in graphs; see captured.c */
 	uint32_t n_captured;
 
@@ -117,6 +124,8 @@ struct comm_join {
 	struct cpu_mask cpus;
 	struct rx_precision precision;
 	bool gpu;
+	const uint8_t *device; /* RX_GPU_UUID_BYTES; NULL: unknown */
+	bool concurrent;
 };
 
 /** comm_join() - a rank asks to join; it is answered here or when the communicator is formed */

@@ -116,6 +116,14 @@ void comm_mem_over_budget(struct comm *comm)
 	atomic_store_explicit(&ctl->over_budget, 1, memory_order_relaxed);
 }
 
+void comm_mem_kernels(struct comm *comm, enum rx_kernels_state state)
+{
+	struct rx_fabric_ctl *ctl = comm->ctl_map.addr;
+
+	/* No pair: members look at it when they have been told to, by a message. */
+	atomic_store_explicit(&ctl->kernels, state, memory_order_relaxed);
+}
+
 void comm_mem_abort(struct comm *comm, const struct rx_op_sig *sig)
 {
 	static const struct rx_op_sig none[2];

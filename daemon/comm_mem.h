@@ -26,6 +26,9 @@ void comm_mem_forget(struct comm *comm);
 /** comm_mem_over_budget() - no low precision any more */
 void comm_mem_over_budget(struct comm *comm);
 
+/** comm_mem_kernels() - what the ranks are to know of kernels that they run themselves */
+void comm_mem_kernels(struct comm *comm, enum rx_kernels_state state);
+
 /** comm_mem_abort() - set the abort word and wake everybody */
 void comm_mem_abort(struct comm *comm, const struct rx_op_sig *sig);
 

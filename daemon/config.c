@@ -76,6 +76,8 @@ static const struct key gpu_keys[] = {
 	{"dir", KIND_DIR, AT(gpu.dir), 0, 0},
 	{"library", KIND_DIR, AT(gpu.library), 0, 0},
 	{"code", KIND_DIR, AT(gpu.code), 0, 0},
+	{"inline", KIND_BOOL, AT(gpu.inline_kernels), 0, 0},
+	{"slab_bytes", KIND_COUNT64, AT(gpu.slab_bytes), 1u << 20, UINT64_C(1) << 40},
 };
 
 /* Groups at the top level. */
@@ -115,6 +117,7 @@ struct config config_default(void)
 		.form_timeout_ns = 60 * RX_NS_PER_SEC,
 		.stall_report_ns = RX_NS_PER_SEC,
 		.waiting = {.spin_us = 20},
+		.gpu = {.slab_bytes = 256u << 20},
 		.limits =
 			{
 				.sessions_per_uid = 1024,

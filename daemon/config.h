@@ -26,6 +26,8 @@ struct gpu_config {
 	char *dir;     /* of the backends; NULL: where they are installed */
 	char *library; /* the GPU runtime; NULL: the usual names */
 	char *code;    /* kernels; NULL: those that are built in */
+	bool inline_kernels; /* ranks may run kernels on memory of ours */
+	uint64_t slab_bytes; /* of that memory, on each device, for each user */
 };
 
 struct config {

@@ -10,12 +10,14 @@
 #include "comm.h"
 #include "exec.h"
 #include "gpu.h"
+#include "inline_kernels.h"
 #include "listener.h"
 #include "loop.h"
 #include "peer.h"
 #include "ringsrv.h"
 #include "scratch.h"
 #include "sd.h"
+#include "slab.h"
 #include "session.h"
 #include "topology.h"
 #include "tuning.h"
@@ -80,6 +82,7 @@ static int make_handles(struct daemon *daemon)
 static void free_node(struct daemon *daemon)
 {
 	daemon->scratch = scratch_free(daemon->scratch);
+	daemon->slabs = slabs_free(daemon->slabs);
 	daemon->tuning = tuning_free(daemon->tuning);
 	daemon->topology = topology_free(daemon->topology);
 }
@@ -96,6 +99,10 @@ static int read_node(struct daemon *daemon)
 	if (!r)
 		r = scratch_new(daemon->config.host_workers + 1, daemon->config.scratch_bytes,
 			&daemon->scratch);
+	if (!r) {
+		daemon->slabs = slabs_new();
+		r = daemon->slabs ? 0 : -ENOMEM;
+	}
 	return r;
 }
 
@@ -115,6 +122,7 @@ int daemon_init(struct daemon *daemon, uv_loop_t *loop, struct config *config,
 	rx_list_init(&daemon->ending);
 	rx_list_init(&daemon->ready);
 	rx_list_init(&daemon->announce);
+	rx_list_init(&daemon->kernels_left);
 	for (uint32_t i = 0; i < COMM_BUCKETS; i++)
 		rx_list_init(&daemon->comm_buckets[i]);
 	daemon->latency = LATENCY_INIT;
@@ -248,6 +256,7 @@ static void finish(struct daemon *daemon)
 	daemon->stop_timer = loop_timer_free(daemon->stop_timer);
 	daemon->once_timer = loop_timer_free(daemon->once_timer);
 	shut_down_comms(daemon);
+	inline_kernels_end(daemon);
 	gpu_give_up(daemon->gpu);
 	rx_list_for_each (pos, &daemon->peers)
 		peer_end(rx_list_entry(pos, struct peer, link));
@@ -259,6 +268,7 @@ static void close_handles(struct daemon *daemon)
 	daemon->exec = exec_free(daemon->exec);
 	daemon->chores = exec_free(daemon->chores);
 	daemon->gpu = gpu_free(daemon->gpu);
+	daemon->slabs = slabs_free(daemon->slabs);
 	uv_close((uv_handle_t *)&daemon->turn, NULL);
 	uv_close((uv_handle_t *)&daemon->settle, NULL);
 	daemon->stopped(daemon->owner);

@@ -28,6 +28,7 @@ struct listener;
 struct loop_timer;
 struct scratch;
 struct sd;
+struct slabs;
 struct topology;
 struct tuning;
 
@@ -58,7 +59,9 @@ struct daemon {
 	struct scratch *scratch; /* of its jobs in low precision */
 	struct exec *chores;     /* what takes the kernel long: making and freeing large memory */
 	struct gpu *gpu;         /* devices, and what is done on them */
-	struct sd *sd;           /* NULL when not started by systemd */
+	struct slabs *slabs;     /* device memory that clients map */
+	struct rx_list kernels_left; /* of communicators that are gone; see inline_kernels.c */
+	struct sd *sd;               /* NULL when not started by systemd */
 	char *socket_path;
 	void (*stopped)(void *owner); /* everything of ours is closing: close the rest */
 	void *owner;

@@ -30,6 +30,8 @@ void h_mem_free(struct peer *peer, const struct rx_msg *msg, struct rx_fdset *fd
 void h_mem_import(struct peer *peer, const struct rx_msg *msg, struct rx_fdset *fds);
 void h_gpu_register(struct peer *peer, const struct rx_msg *msg, struct rx_fdset *fds);
 void h_gates_open(struct peer *peer, const struct rx_msg *msg, struct rx_fdset *fds);
+void h_slab_get(struct peer *peer, const struct rx_msg *msg, struct rx_fdset *fds);
+void h_kernels_ready(struct peer *peer, const struct rx_msg *msg, struct rx_fdset *fds);
 void h_admin_status(struct peer *peer, const struct rx_msg *msg, struct rx_fdset *fds);
 void h_admin_sessions(struct peer *peer, const struct rx_msg *msg, struct rx_fdset *fds);
 void h_admin_comms(struct peer *peer, const struct rx_msg *msg, struct rx_fdset *fds);

@@ -413,6 +413,14 @@ void gpu_begin(struct gpu *gpu, struct gpu_job *job)
 	rx_list_push(&gpu->running, &job->link);
 }
 
+bool gpu_is_quiet(const struct gpu *gpu)
+{
+	rx_list_for_each (pos, &gpu->running)
+		if (!job_of(pos)->waits)
+			return false;
+	return true;
+}
+
 void gpu_tell(struct gpu *gpu, struct gpu_job *job)
 {
 	job->unasked = true;

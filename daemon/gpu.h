@@ -36,6 +36,7 @@ struct gpu_job {
 	/* In the loop thread, afterwards. NULL: nobody waits for it; see gpu_begin(). */
 	void (*done)(struct gpu_job *job);
 	bool unasked; /* gpu_tell() */
+	bool waits;   /* for others that run, see gpu_is_quiet() */
 };
 
 /** gpu_new() - load the backend that @config wants, and let it look for devices */
@@ -114,6 +115,9 @@ struct gpu_bells *gpu_bells(const struct gpu *gpu);
 
 /** gpu_begin() - poll @job, which the loop thread did not submit, until it says true */
 void gpu_begin(struct gpu *gpu, struct gpu_job *job);
+
+/** gpu_is_quiet() - does no job run, but those that wait for that? */
+bool gpu_is_quiet(const struct gpu *gpu);
 
 /** gpu_tell() - have @job's done() called in the loop thread, without its having been submitted */
 void gpu_tell(struct gpu *gpu, struct gpu_job *job);

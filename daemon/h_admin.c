@@ -286,6 +286,7 @@ static void fill_comm(struct rx_comm_info *info, struct comm_texts *texts, const
 		info->cores_shared = comm->place.cores_shared;
 		info->shares = topology_share_name(comm->place.share);
 		info->tuning_epoch = comm->fabric.ctl->tuning.epoch;
+		info->kernels = comm->kernels_why;
 		fill_precision(info, texts, comm);
 	}
 	for (uint32_t rank = 0; rank < comm->n_ranks; rank++)

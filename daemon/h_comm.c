@@ -61,6 +61,8 @@ void h_comm_join(struct peer *peer, const struct rx_msg *msg, struct rx_fdset *f
 					 .cpus = topology_mask(join->cpus.data, join->cpus.len),
 					 .precision = precision,
 					 .gpu = join->gpu,
+					 .device = join->device.len ? join->device.data : NULL,
+					 .concurrent = join->concurrent,
 				 });
 }
 

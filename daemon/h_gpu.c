@@ -4,10 +4,12 @@
 
 #include "daemon.h"
 #include "gpu_mem.h"
+#include "inline_kernels.h"
 #include "peer.h"
 #include "region.h"
 #include "reply.h"
 #include "session.h"
+#include "slab.h"
 #include "../shm/rx_gate_abi.h"
 
 #include <errno.h>
@@ -56,8 +58,9 @@ struct device_page {
 	char copied[PAGE_DEVICES][RX_DEVICE_TEXT_MAX];
 };
 
-static void fill_device(struct gpu *gpu, uint32_t index, struct device_page *page, size_t at)
+static void fill_device(struct daemon *daemon, uint32_t index, struct device_page *page, size_t at)
 {
+	struct gpu *gpu = daemon->gpu;
 	const struct rx_gpu_device_info *info = gpu_info(gpu, index);
 	struct gpu_device_view *view = &page->views[at];
 	const struct rx_gpu_stats *stats = &view->stats;
@@ -88,6 +91,8 @@ static void fill_device(struct gpu *gpu, uint32_t index, struct device_page *pag
 		.scratch_bytes = stats->scratch_bytes,
 		.scratch_high_bytes = stats->scratch_high_bytes,
 	};
+	slab_usage(daemon->slabs, index, &page->infos[at].slab_bytes,
+		&page->infos[at].slab_used_bytes);
 }
 
 void h_admin_devices(struct peer *peer, const struct rx_msg *msg, struct rx_fdset *fds)
@@ -107,7 +112,7 @@ void h_admin_devices(struct peer *peer, const struct rx_msg *msg, struct rx_fdse
 		page->more = page->n_devices == PAGE_DEVICES;
 		if (page->more)
 			break;
-		fill_device(gpu, (uint32_t)i, &buffers, page->n_devices);
+		fill_device(peer->daemon, (uint32_t)i, &buffers, page->n_devices);
 		page->n_devices++;
 	}
 	reply(peer, &answer, NULL, 0);
@@ -155,6 +160,63 @@ void h_gates_open(struct peer *peer, const struct rx_msg *msg, struct rx_fdset *
 	}
 	session->gates = region_ref(region);
 	reply_ok(peer, msg->serial);
+}
+
+/* ---- kernels that ranks run themselves ---- */
+
+static void on_slab(
+	struct session *session, uint32_t serial, const struct slab_export *shared, const char *why)
+{
+	struct rx_msg answer = {.type = RX_MSG_SLAB_REPLY, .serial = serial};
+	struct rx_msg_slab_reply *slab = &answer.slab_reply;
+	const struct rx_gpu_memory *memory = NULL;
+
+	if (!shared) {
+		reply_error(session->peer, serial, RX_ERR_SYSTEM, 0,
+			"the daemon has no device memory to share: %s", why);
+		return;
+	}
+	memory = &shared->export.memory;
+	*slab = (struct rx_msg_slab_reply){
+		.start = memory->base,
+		.bytes = memory->bytes,
+		.id = memory->id,
+		.uuid = {.data = memory->uuid, .len = sizeof(memory->uuid)},
+		.handle = {.data = shared->export.handle, .len = sizeof(shared->export.handle)},
+		.rows = {.data = shared->rows, .len = sizeof(shared->rows)},
+		.part_offset = shared->part_offset,
+		.part_bytes = shared->part_bytes,
+		.max_blocks = shared->max_blocks,
+	};
+	reply(session->peer, &answer, NULL, 0);
+}
+
+void h_slab_get(struct peer *peer, const struct rx_msg *msg, struct rx_fdset *fds)
+{
+	const struct rx_msg_slab_get *get = &msg->slab_get;
+	struct member *member = member_find(peer->session, get->member);
+	struct slab_part *part = member ? inline_kernels_part(member->comm, get->rank) : NULL;
+
+	(void)fds;
+	if (part)
+		slab_share(part, peer->session, msg->serial, on_slab);
+	else
+		reply_error(peer, msg->serial, RX_ERR_INVALID, 0,
+			"there is no device memory for kernels of rank %u", get->rank);
+}
+
+void h_kernels_ready(struct peer *peer, const struct rx_msg *msg, struct rx_fdset *fds)
+{
+	struct member *member = member_find(peer->session, msg->kernels_ready.member);
+
+	(void)fds;
+	if (member)
+		inline_kernels_say(
+			member, msg->serial, msg->kernels_ready.cell, msg->kernels_ready.why);
+	else
+		reply_error(peer, msg->serial, RX_ERR_INVALID, 0,
+			"no membership of this session has the handle %u",
+			msg->kernels_ready.member);
 }
 
 void h_gpu_register(struct peer *peer, const struct rx_msg *msg, struct rx_fdset *fds)

@@ -31,6 +31,7 @@ librx_daemon_la_SOURCES = \
 	daemon/h_hello.c \
 	daemon/h_mem.c \
 	daemon/h_tuning.c \
+	daemon/inline_kernels.c daemon/inline_kernels.h \
 	daemon/latency.c daemon/latency.h \
 	daemon/listener.c daemon/listener.h \
 	daemon/loop.c daemon/loop.h \
@@ -47,6 +48,7 @@ librx_daemon_la_SOURCES = \
 	daemon/sd.c daemon/sd.h \
 	daemon/session.c daemon/session.h \
 	daemon/sockets.c daemon/sockets.h \
+	daemon/slab.c daemon/slab.h \
 	daemon/stall.c daemon/stall.h \
 	daemon/stats.h \
 	daemon/topology.c daemon/topology.h \

@@ -14,6 +14,7 @@
 #include "peer.h"
 #include "region.h"
 #include "ringsrv.h"
+#include "slab.h"
 #include "../shm/rx_cleanup.h"
 #include "../shm/rx_memfd.h"
 #include "../shm/rx_wake.h"
@@ -108,6 +109,7 @@ int session_new(struct peer *peer, const char *program, uint32_t sq_entries,
 	rx_list_init(&session->announce_link);
 	rx_list_init(&session->members);
 	rx_list_init(&session->regions);
+	rx_list_init(&session->slabs);
 	(void)snprintf(session->program, sizeof(session->program), "%s", program);
 	r = charge(session, sq_entries);
 	if (!r)
@@ -146,6 +148,7 @@ struct session *session_free(struct session *session)
 	while (!rx_list_empty(&session->regions))
 		region_close(rx_list_entry(session->regions.next, struct region, link));
 	gpu_mem_session_gone(session);
+	slab_session_gone(session);
 	rx_list_unlink(&session->announce_link);
 	assert(session->n_members == 0 && session->n_regions == 0);
 	rx_ring_announce(&session->ring);

@@ -40,6 +40,7 @@ struct session {
 	struct region *gates;   /* a reference; NULL: it makes no calls in streams */
 	uint32_t n_registering; /* device memory that is being imported */
 	bool has_exported;      /* device memory, ever */
+	struct rx_list slabs;   /* that it may have mapped; see slab.c */
 	/* Doorbells in a row that came without an entry, since storm_start_ns. */
 	uint32_t n_empty_bells;
 	uint64_t storm_start_ns;

@@ -91,6 +91,8 @@ static const char *check_comm_join(const struct rx_msg_comm_join *m)
 		return "communicator name too long or not plain text";
 	if (m->cpus.len > RX_CPUS_BYTES)
 		return "set of CPUs too long";
+	if (m->device.len != 0 && m->device.len != RX_GPU_UUID_BYTES)
+		return "number of a device has the wrong length";
 	return NULL;
 }
 
@@ -144,6 +146,7 @@ static const char *check_comm_info(const struct rx_comm_info *comm)
 	if (!rx_check_text(comm->name, RX_NAME_MAX) || !rx_check_text(comm->state, RX_NAME_MAX) ||
 		!rx_check_text(comm->shares, RX_NAME_MAX) ||
 		!rx_check_text(comm->precision, RX_ERROR_TEXT_MAX) ||
+		!rx_check_text(comm->kernels, RX_ERROR_TEXT_MAX) ||
 		!rx_check_text(comm->reason, RX_ERROR_TEXT_MAX))
 		return "state of a communicator is not plain text";
 	for (size_t i = 0; i < comm->n_members && !why; i++)
@@ -204,6 +207,21 @@ static const char *check_gpu_register(const struct rx_msg_gpu_register *m)
 	return m->rows.len <= RX_GPU_ROWS_MAX ? NULL : "rows of a sample too long";
 }
 
+static const char *check_slab_reply(const struct rx_msg_slab_reply *m)
+{
+	if (m->uuid.len != RX_GPU_UUID_BYTES || m->handle.len != RX_GPU_HANDLE_MAX ||
+		m->rows.len != RX_SLAB_ROWS || m->bytes < RX_SLAB_ROWS || m->part_bytes == 0 ||
+		!rx_range_ok(m->part_offset, m->part_bytes, m->bytes))
+		return "a slab that makes no sense";
+	return NULL;
+}
+
+static const char *check_kernels_ready(const struct rx_msg_kernels_ready *m)
+{
+	return rx_check_text(m->why, RX_DEVICE_TEXT_MAX) ? NULL
+							 : "reason too long or not plain text";
+}
+
 static const char *check_device(const struct rx_device_info *device)
 {
 	if (device->index >= RX_GPU_DEVICES_MAX || device->uuid.len != RX_GPU_UUID_BYTES)
@@ -251,6 +269,12 @@ const char *rx_check_msg(const struct rx_msg *msg)
 		return msg->mem_register.bytes > 0 ? NULL : "registration of 0 bytes";
 	case RX_MSG_GPU_REGISTER:
 		return check_gpu_register(&msg->gpu_register);
+	case RX_MSG_SLAB_GET:
+		return msg->slab_get.rank < RX_MAX_RANKS ? NULL : "rank out of range";
+	case RX_MSG_SLAB_REPLY:
+		return check_slab_reply(&msg->slab_reply);
+	case RX_MSG_KERNELS_READY:
+		return check_kernels_ready(&msg->kernels_ready);
 	case RX_MSG_ADMIN_STATUS_REPLY:
 		return check_status(&msg->admin_status_reply);
 	case RX_MSG_ADMIN_SESSIONS_REPLY:

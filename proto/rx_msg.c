@@ -94,7 +94,7 @@ LAYOUT(comm_join, O, comm_join, BYTES(O, T, id), U32(O, T, n_ranks), U32(O, T, r
 	U64(O, T, form_timeout_ns), U64(O, T, op_timeout_ns), TEXT(O, T, name), BYTES(O, T, cpus),
 	U32(O, T, precision_flags), U32(O, T, precision_sample_every),
 	U32(O, T, precision_budget_ppm), U64(O, T, precision_min_bytes), U64(O, T, link_rate),
-	BOOL(O, T, gpu));
+	BOOL(O, T, gpu), BYTES(O, T, device), BOOL(O, T, concurrent));
 #undef O
 #undef T
 #define O struct rx_msg_comm_ready
@@ -158,6 +158,23 @@ LAYOUT(gates_open, struct rx_msg_gates_open, gates_open,
 LAYOUT(gpu_reply, O, gpu_reply, U32(O, T, handle), U32(O, T, why));
 #undef O
 #undef T
+#define O struct rx_msg_slab_get
+#define T Rcclx__SlabGet
+LAYOUT(slab_get, O, slab_get, U32(O, T, member), U32(O, T, rank));
+#undef O
+#undef T
+#define O struct rx_msg_slab_reply
+#define T Rcclx__SlabReply
+LAYOUT(slab_reply, O, slab_reply, U64(O, T, start), U64(O, T, bytes), U64(O, T, id),
+	BYTES(O, T, uuid), BYTES(O, T, handle), BYTES(O, T, rows), U64(O, T, part_offset),
+	U64(O, T, part_bytes), U32(O, T, max_blocks));
+#undef O
+#undef T
+#define O struct rx_msg_kernels_ready
+#define T Rcclx__KernelsReady
+LAYOUT(kernels_ready, O, kernels_ready, U32(O, T, member), U32(O, T, cell), TEXT(O, T, why));
+#undef O
+#undef T
 LAYOUT(admin_list, struct rx_msg_admin_list, admin_list,
 	U64(struct rx_msg_admin_list, Rcclx__AdminList, after));
 #define O struct rx_limit_info
@@ -205,7 +222,8 @@ LAYOUT(comm_info, O, comm_info, U64(O, T, id), TEXT(O, T, name), TEXT(O, T, stat
 	TEXT(O, T, precision), BOOL(O, T, over_budget), U64(O, T, precision_ops),
 	U64(O, T, exact_bytes), U64(O, T, wire_bytes), U64(O, T, precision_blocks),
 	U64(O, T, saturated_blocks), U64(O, T, flushed_blocks), U64(O, T, special_blocks),
-	U64(O, T, sampled_blocks), U64(O, T, error_ppm), U64(O, T, worst_error_ppm));
+	U64(O, T, sampled_blocks), U64(O, T, error_ppm), U64(O, T, worst_error_ppm),
+	TEXT(O, T, kernels));
 #undef O
 #undef T
 #define O struct rx_msg_admin_comms_reply
@@ -250,7 +268,8 @@ LAYOUT(device_info, O, device_info, U32(O, T, index), TEXT(O, T, name), TEXT(O, 
 	U64(O, T, peers), TEXT(O, T, state), TEXT(O, T, error), U64(O, T, n_launches),
 	U64(O, T, n_imports), U64(O, T, n_proofs), U64(O, T, mapped_bytes), U32(O, T, n_maps),
 	U32(O, T, n_quarantined), TEXT(O, T, copied), U64(O, T, n_ops), U64(O, T, n_op_bytes),
-	U64(O, T, n_failures), U64(O, T, scratch_bytes), U64(O, T, scratch_high_bytes));
+	U64(O, T, n_failures), U64(O, T, scratch_bytes), U64(O, T, scratch_high_bytes),
+	U64(O, T, slab_bytes), U64(O, T, slab_used_bytes));
 #undef O
 #undef T
 #define O struct rx_msg_admin_devices_reply
@@ -275,6 +294,8 @@ static const struct layout *const layouts[RX_MSG_TYPE_N] = {
 	[RX_MSG_MEM_IMPORT] = &mem_import_layout,
 	[RX_MSG_GPU_REGISTER] = &gpu_register_layout,
 	[RX_MSG_GATES_OPEN] = &gates_open_layout,
+	[RX_MSG_SLAB_GET] = &slab_get_layout,
+	[RX_MSG_KERNELS_READY] = &kernels_ready_layout,
 	[RX_MSG_ADMIN_STATUS] = &admin_status_layout,
 	[RX_MSG_ADMIN_SESSIONS] = &admin_list_layout,
 	[RX_MSG_ADMIN_COMMS] = &admin_list_layout,
@@ -291,6 +312,7 @@ static const struct layout *const layouts[RX_MSG_TYPE_N] = {
 	[RX_MSG_MEM_REPLY] = &mem_reply_layout,
 	[RX_MSG_MEM_IMPORT_REPLY] = &mem_import_reply_layout,
 	[RX_MSG_GPU_REPLY] = &gpu_reply_layout,
+	[RX_MSG_SLAB_REPLY] = &slab_reply_layout,
 	[RX_MSG_ADMIN_STATUS_REPLY] = &admin_status_reply_layout,
 	[RX_MSG_ADMIN_SESSIONS_REPLY] = &admin_sessions_reply_layout,
 	[RX_MSG_ADMIN_COMMS_REPLY] = &admin_comms_reply_layout,

@@ -62,6 +62,8 @@ struct rx_msg_comm_join {
 	uint64_t precision_min_bytes;
 	uint64_t link_rate;
 	bool gpu;
+	struct rx_bytes device;
+	bool concurrent;
 };
 
 struct rx_msg_comm_ready {
@@ -135,6 +137,29 @@ struct rx_msg_gates_open {
 struct rx_msg_gpu_reply {
 	uint32_t handle;
 	uint32_t why;
+};
+
+struct rx_msg_slab_get {
+	uint32_t member;
+	uint32_t rank;
+};
+
+struct rx_msg_slab_reply {
+	uint64_t start;
+	uint64_t bytes;
+	uint64_t id;
+	struct rx_bytes uuid;
+	struct rx_bytes handle;
+	struct rx_bytes rows;
+	uint64_t part_offset;
+	uint64_t part_bytes;
+	uint32_t max_blocks;
+};
+
+struct rx_msg_kernels_ready {
+	uint32_t member;
+	uint32_t cell;
+	const char *why;
 };
 
 struct rx_msg_admin_list {
@@ -227,6 +252,7 @@ struct rx_comm_info {
 	uint64_t sampled_blocks;
 	uint64_t error_ppm;
 	uint64_t worst_error_ppm;
+	const char *kernels;
 };
 
 struct rx_msg_admin_comms_reply {
@@ -305,6 +331,8 @@ struct rx_device_info {
 	uint64_t n_failures;
 	uint64_t scratch_bytes;
 	uint64_t scratch_high_bytes;
+	uint64_t slab_bytes;
+	uint64_t slab_used_bytes;
 };
 
 struct rx_msg_admin_devices_reply {
@@ -342,6 +370,9 @@ struct rx_msg {
 		struct rx_msg_gpu_register gpu_register;
 		struct rx_msg_gpu_reply gpu_reply;
 		struct rx_msg_gates_open gates_open;
+		struct rx_msg_slab_get slab_get;
+		struct rx_msg_slab_reply slab_reply;
+		struct rx_msg_kernels_ready kernels_ready;
 		struct rx_msg_admin_list
 			admin_list; /* sessions, comms, tuning, topology, devices */
 		struct rx_msg_admin_status_reply admin_status_reply;

@@ -21,6 +21,8 @@ static const struct rx_msg_info table[RX_MSG_TYPE_N] = {
 	/* A descriptor for each piece, or none. */
 	[RX_MSG_GPU_REGISTER] = {"GpuRegister", RX_FROM_CLIENT, 0, RX_GPU_PIECES_MAX, NEEDS_SERIAL},
 	[RX_MSG_GATES_OPEN] = {"GatesOpen", RX_FROM_CLIENT, 0, 0, NEEDS_SERIAL},
+	[RX_MSG_SLAB_GET] = {"SlabGet", RX_FROM_CLIENT, 0, 0, NEEDS_SERIAL},
+	[RX_MSG_KERNELS_READY] = {"KernelsReady", RX_FROM_CLIENT, 0, 0, NEEDS_SERIAL},
 	[RX_MSG_ADMIN_STATUS] = {"AdminStatus", RX_FROM_ADMIN, 0, 0, NEEDS_SERIAL},
 	[RX_MSG_ADMIN_SESSIONS] = {"AdminSessions", RX_FROM_ADMIN, 0, 0, NEEDS_SERIAL},
 	[RX_MSG_ADMIN_COMMS] = {"AdminComms", RX_FROM_ADMIN, 0, 0, NEEDS_SERIAL},
@@ -38,6 +40,7 @@ static const struct rx_msg_info table[RX_MSG_TYPE_N] = {
 	[RX_MSG_MEM_REPLY] = {"MemReply", RX_FROM_DAEMON, 0, 1, NEEDS_SERIAL},
 	[RX_MSG_MEM_IMPORT_REPLY] = {"MemImportReply", RX_FROM_DAEMON, 1, 1, NEEDS_SERIAL},
 	[RX_MSG_GPU_REPLY] = {"GpuReply", RX_FROM_DAEMON, 0, 0, NEEDS_SERIAL},
+	[RX_MSG_SLAB_REPLY] = {"SlabReply", RX_FROM_DAEMON, 0, 0, NEEDS_SERIAL},
 	[RX_MSG_ADMIN_STATUS_REPLY] = {"AdminStatusReply", RX_FROM_DAEMON, 0, 0, NEEDS_SERIAL},
 	[RX_MSG_ADMIN_SESSIONS_REPLY] = {"AdminSessionsReply", RX_FROM_DAEMON, 0, 0, NEEDS_SERIAL},
 	[RX_MSG_ADMIN_COMMS_REPLY] = {"AdminCommsReply", RX_FROM_DAEMON, 0, 0, NEEDS_SERIAL},

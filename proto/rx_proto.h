@@ -22,7 +22,8 @@
 #define RX_GPU_UUID_BYTES  16u
 #define RX_GPU_HANDLE_MAX  64u
 #define RX_GPU_ROWS_MAX    4096u
-#define RX_GPU_PIECES_MAX  16u /* of one buffer; each may bring a descriptor */
+#define RX_SLAB_ROWS       128u /* that prove a slab: 16 different words */
+#define RX_GPU_PIECES_MAX  16u  /* of one buffer; each may bring a descriptor */
 #define RX_GPU_DEVICES_MAX 64u
 #define RX_DEVICE_TEXT_MAX 256u
 
@@ -58,6 +59,8 @@ enum rx_msg_type {
 	RX_MSG_OVER_BUDGET = 12,
 	RX_MSG_GPU_REGISTER = 13,
 	RX_MSG_GATES_OPEN = 14,
+	RX_MSG_SLAB_GET = 15,
+	RX_MSG_KERNELS_READY = 16,
 	/* admin -> daemon */
 	RX_MSG_ADMIN_STATUS = 32,
 	RX_MSG_ADMIN_SESSIONS = 33,
@@ -76,6 +79,7 @@ enum rx_msg_type {
 	RX_MSG_MEM_REPLY = 70,
 	RX_MSG_MEM_IMPORT_REPLY = 71,
 	RX_MSG_GPU_REPLY = 72,
+	RX_MSG_SLAB_REPLY = 73,
 	RX_MSG_ADMIN_STATUS_REPLY = 96,
 	RX_MSG_ADMIN_SESSIONS_REPLY = 97,
 	RX_MSG_ADMIN_COMMS_REPLY = 98,

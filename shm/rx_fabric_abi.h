@@ -116,6 +116,14 @@ enum rx_abort_reason {
 	RX_ABORT_N
 };
 
+/* Kernels that the ranks run themselves, on device memory of the daemon's; see doc/gpu.md. */
+enum rx_kernels_state {
+	RX_KERNELS_OFF = 0,
+	RX_KERNELS_OFFERED = 1, /* the ranks try whether they reach each other's parts of it */
+	RX_KERNELS_ON = 2,      /* all do */
+	RX_KERNELS_N
+};
+
 /* The control page. Written by the daemon alone. */
 struct rx_fabric_ctl {
 	_Alignas(64) _Atomic uint32_t abort; /* enum rx_abort_reason, written after the rest */
@@ -139,6 +147,7 @@ struct rx_fabric_ctl {
 	/* 1: errors above the budget were found; no operation in low precision any more. */
 	_Atomic uint32_t over_budget;
 	struct rx_tuning tuning;
+	_Atomic uint32_t kernels; /* enum rx_kernels_state */
 };
 
 static_assert(sizeof(struct rx_op_sig) == 16, "shared layout");

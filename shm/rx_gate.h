@@ -49,4 +49,27 @@ static inline uint64_t rx_bell_take(_Atomic uint64_t *bell)
 	return number;
 }
 
+/** rx_cell_abort() - kernels of the cell give up; @reason: not 0 */
+static inline void rx_cell_abort(struct rx_cell *cell, uint32_t reason)
+{
+	atomic_store_explicit(&cell->abort, reason, memory_order_release);
+}
+
+/** rx_cell_status() - 0, or how a kernel of the cell has failed; written once */
+static inline uint32_t rx_cell_status(const struct rx_cell *cell)
+{
+	return atomic_load_explicit(&cell->status, memory_order_acquire);
+}
+
+/** rx_cell_what(), rx_cell_count() - of the last operation that has begun */
+static inline uint64_t rx_cell_what(const struct rx_cell *cell)
+{
+	return atomic_load_explicit(&cell->what, memory_order_acquire);
+}
+
+static inline uint64_t rx_cell_count(const struct rx_cell *cell)
+{
+	return atomic_load_explicit(&cell->count, memory_order_acquire);
+}
+
 #endif

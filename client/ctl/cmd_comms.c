@@ -74,6 +74,8 @@ static enum ctl_exit print_comm(const struct rx_comm_info *comm, void *ctx)
 		printf("  ranks %s on %u cores of one %s, thresholds of epoch %" PRIu64 "\n",
 			comm->cores_shared ? "without a core each" : "with a core each",
 			comm->n_cores, comm->shares, comm->tuning_epoch);
+	if (*comm->kernels)
+		printf("  kernels in the ranks' own streams: %s\n", comm->kernels);
 	print_precision(comm);
 	late_print(comm, "  ", stdout);
 	if (print_ranks(comm))
@@ -125,15 +127,15 @@ static enum ctl_exit append_comm(const struct rx_comm_info *comm, void *array)
 	if (late && late_json(comm, late))
 		json = json_pack(
 			"{s:I, s:s, s:s, s:s, s:i, s:I, s:I, s:I, s:i, s:I, s:i, s:b, s:s, "
-			"s:I, s:o, s:O, s:o}",
+			"s:I, s:s, s:o, s:O, s:o}",
 			"id", (json_int_t)comm->id, "name", comm->name, "state", comm->state,
 			"reason", comm->reason, "n_ranks", (int)comm->n_ranks, "age_ns",
 			(json_int_t)comm->age_ns, "arena_bytes", (json_int_t)comm->arena_bytes,
 			"ops_done", (json_int_t)comm->ops_done, "ops_queued", (int)comm->ops_queued,
 			"stalled_ns", (json_int_t)comm->stalled_ns, "cores", (int)comm->n_cores,
 			"cores_shared", comm->cores_shared, "shares", comm->shares, "tuning_epoch",
-			(json_int_t)comm->tuning_epoch, "low_precision", precision_json(comm),
-			"late", late, "ranks", ranks_json(comm));
+			(json_int_t)comm->tuning_epoch, "kernels", comm->kernels, "low_precision",
+			precision_json(comm), "late", late, "ranks", ranks_json(comm));
 	json_decref(late);
 	/* Takes the object; an absent one is an error. */
 	if (json_array_append_new(array, json) == 0)

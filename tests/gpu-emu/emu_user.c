@@ -50,6 +50,15 @@ static void user_read(void *to, uint64_t from, uint64_t bytes)
 	memcpy(to, reach_or_abort(from, bytes), bytes);
 }
 
+static int user_set_device(uint32_t device)
+{
+#if defined(RX_GPU_CUDA)
+	return emu_context_push((void *)(uintptr_t)(device + 1));
+#else
+	return emu_device_set((int)device);
+#endif
+}
+
 static void *user_stream_new(uint32_t device)
 {
 	int before = emu_set_current((int)device);
@@ -119,6 +128,7 @@ EMU_EXPORT const struct emu_user emu_user = {
 	.free_pieces = emu_free_pieces,
 	.write = user_write,
 	.read = user_read,
+	.set_device = user_set_device,
 	.stream_new = user_stream_new,
 	.stream_free = emu_stream_destroy,
 	.stream_sync = emu_stream_sync,

@@ -20,6 +20,8 @@ struct emu_user {
 	void (*write)(uint64_t to, const void *from, uint64_t bytes);
 	void (*read)(void *to, uint64_t from, uint64_t bytes);
 
+	/* Of the calling thread, from now on. */
+	int (*set_device)(uint32_t device);
 	/* NULL: the default stream */
 	void *(*stream_new)(uint32_t device);
 	int (*stream_free)(void *stream);

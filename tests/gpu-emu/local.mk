@@ -47,6 +47,8 @@ gpu_emu_daemon_tests = \
 	tests/gpu-emu/test_gpu_colls_hip \
 	tests/gpu-emu/test_gpu_faults_cuda \
 	tests/gpu-emu/test_gpu_faults_hip \
+	tests/gpu-emu/test_gpu_kernels_inline_cuda \
+	tests/gpu-emu/test_gpu_kernels_inline_hip \
 	tests/gpu-emu/test_gpu_lowprec_cuda \
 	tests/gpu-emu/test_gpu_lowprec_hip \
 	tests/gpu-emu/test_gpu_nccl_cuda \
@@ -76,6 +78,14 @@ tests_gpu_emu_test_gpu_faults_cuda_LDADD = $(integration_libs)
 tests_gpu_emu_test_gpu_faults_hip_SOURCES = tests/gpu-emu/test_gpu_faults.c $(gpu_node)
 tests_gpu_emu_test_gpu_faults_hip_CPPFLAGS = $(gpu_emu_hip_flags)
 tests_gpu_emu_test_gpu_faults_hip_LDADD = $(integration_libs)
+
+tests_gpu_emu_test_gpu_kernels_inline_cuda_SOURCES = tests/gpu-emu/test_gpu_kernels_inline.c $(gpu_node)
+tests_gpu_emu_test_gpu_kernels_inline_cuda_CPPFLAGS = $(gpu_emu_cuda_flags)
+tests_gpu_emu_test_gpu_kernels_inline_cuda_LDADD = $(integration_libs)
+
+tests_gpu_emu_test_gpu_kernels_inline_hip_SOURCES = tests/gpu-emu/test_gpu_kernels_inline.c $(gpu_node)
+tests_gpu_emu_test_gpu_kernels_inline_hip_CPPFLAGS = $(gpu_emu_hip_flags)
+tests_gpu_emu_test_gpu_kernels_inline_hip_LDADD = $(integration_libs)
 
 tests_gpu_emu_test_gpu_lowprec_cuda_SOURCES = tests/gpu-emu/test_gpu_lowprec.c $(gpu_node)
 tests_gpu_emu_test_gpu_lowprec_cuda_CPPFLAGS = $(gpu_emu_cuda_flags)

@@ -117,6 +117,7 @@ static struct rx_comm_info comms[] = {
 		.sampled_blocks = 422,
 		.error_ppm = 423,
 		.worst_error_ppm = 424,
+		.kernels = "off: no device",
 	},
 };
 
@@ -209,6 +210,8 @@ static struct rx_device_info devices[] = {
 		.n_failures = 908,
 		.scratch_bytes = 909,
 		.scratch_high_bytes = 910,
+		.slab_bytes = 0x900000007,
+		.slab_used_bytes = 911,
 	},
 	{
 		.index = 6,
@@ -272,14 +275,16 @@ const struct msg_sample msg_samples[] = {
 					.precision_budget_ppm = 20000,
 					.precision_min_bytes = 0x700000001,
 					.link_rate = 2000000000,
-					.gpu = true},
+					.gpu = true,
+					.device = {instance, 16},
+					.concurrent = true},
 			},
 		.golden = "0a80010b30557a9fc4e90e33587da2c7ec11365b80a5caef14395e83a8cdf2173c6186"
 			  "abd0f51a3f6489aed3f81d42678cb1d6fb20456a8fb4d9fe23486d92b7dc01264b7095"
 			  "badf04294e7398bde2072c51769bc0e50a2f54799ec3e80d32577ca1c6eb10355a7fa4"
 			  "c9ee13385d82a7ccf1163b6085aacff4193e6388add2f71c41661040183f2081d88ee1"
 			  "6f2882e497d012320874702067726f75703a03a0a1a2401348800850a09c0158818080"
-			  "80706080a8d6b9076801",
+			  "80706080a8d6b90768017210a0a1a2a3a4a5a6a7a8a9aaabacadaeaf7801",
 	},
 	{
 		.msg =
@@ -541,13 +546,13 @@ const struct msg_sample msg_samples[] = {
 					.n_comms = RX_ARRAY_SIZE(comms),
 					.more = true},
 			},
-		.golden = "0ada01088380808030120264701a0761626f7274656420022892033236109403189503"
+		.golden = "0aeb01088380808030120264701a0761626f7274656420022892033236109403189503"
 			  "2096032a05616c6976653097033a1c616c6c5f726564756365206f66203820666c6f61"
 			  "7433322c2073756d40980348013222080110f80318f90320fa032a046465616430fb03"
 			  "3a076261727269657240fc0348013899034214612072616e6b2064696564202872616e"
 			  "6b203129489a03509b03589c03609d03680172026c33789e0382010a616c6c5f726564"
 			  "75636588010190019f039801a003a001a103a801a203b001a303b801a403c001a503c8"
-			  "01a603d001a703d801a8031001",
+			  "01a603d001a703d801a803e2010e6f66663a206e6f206465766963651001",
 	},
 	{
 		.msg =
@@ -613,6 +618,49 @@ const struct msg_sample msg_samples[] = {
 	{
 		.msg =
 			{
+				.type = RX_MSG_SLAB_GET,
+				.serial = 1044,
+				.slab_get = {.member = 0x11183, .rank = 63},
+			},
+		.golden = "0883a304103f",
+	},
+	{
+		.msg =
+			{
+				.type = RX_MSG_KERNELS_READY,
+				.serial = 1045,
+				.kernels_ready = {.member = 0x11184,
+					.cell = 2047,
+					.why = "cannot map"},
+			},
+		.golden = "0884a30410ff0f1a0a63616e6e6f74206d6170",
+	},
+	{
+		.msg =
+			{
+				.type = RX_MSG_SLAB_REPLY,
+				.serial = 1046,
+				.slab_reply = {.start = 0x7f0000000000,
+					.bytes = 0x10000000,
+					.id = 1001,
+					.uuid = {instance, 16},
+					.handle = {unique_id, RX_GPU_HANDLE_MAX},
+					.rows = {unique_id, RX_SLAB_ROWS},
+					.part_offset = 4096,
+					.part_bytes = 2131072,
+					.max_blocks = 16},
+			},
+		.golden = "088080808080e01f10808080800118e9072210a0a1a2a3a4a5a6a7a8a9aaabacadaeaf"
+			  "2a400b30557a9fc4e90e33587da2c7ec11365b80a5caef14395e83a8cdf2173c6186ab"
+			  "d0f51a3f6489aed3f81d42678cb1d6fb20456a8fb4d9fe23486d92b7dc01263280010b"
+			  "30557a9fc4e90e33587da2c7ec11365b80a5caef14395e83a8cdf2173c6186abd0f51a"
+			  "3f6489aed3f81d42678cb1d6fb20456a8fb4d9fe23486d92b7dc01264b7095badf0429"
+			  "4e7398bde2072c51769bc0e50a2f54799ec3e80d32577ca1c6eb10355a7fa4c9ee1338"
+			  "5d82a7ccf1163b6085aacff4193e6388add2f71c416638802040808982014810",
+	},
+	{
+		.msg =
+			{
 				.type = RX_MSG_GPU_REPLY,
 				.serial = 1042,
 				.gpu_reply = {.handle = 0x11181, .why = 3},
@@ -640,12 +688,12 @@ const struct msg_sample msg_samples[] = {
 					.n_devices = RX_ARRAY_SIZE(devices),
 					.more = true},
 			},
-		.golden = "0a05726561647912036869701a046e6f6e6522920108051208536f6d65204750551a06"
+		.golden = "0a05726561647912036869701a046e6f6e65229e0108051208536f6d65204750551a06"
 			  "676678393432220c303030303a63313a30302e302a10a0a1a2a3a4a5a6a7a8a9aaabac"
 			  "adaeaf3080808080800638b00240ff014a066661696c6564520b69742066656c6c206f"
 			  "66665885076086076887077084808080900178890780018a078a010a636f6e7374616e"
-			  "74203290018b079801808080808040a0018c07a8018d07b0018e07221408062a10a0a1"
-			  "a2a3a4a5a6a7a8a9aaabacadaeaf2801",
+			  "74203290018b079801808080808040a0018c07a8018d07b0018e07b801878080809001"
+			  "c0018f07221408062a10a0a1a2a3a4a5a6a7a8a9aaabacadaeaf2801",
 	},
 };
 

@@ -209,6 +209,9 @@ static void comm_join(void **state)
 	msg.comm_join.cpus.len = RX_CPUS_BYTES + 1;
 	expect_refused(&msg, "CPUs");
 	msg = sample(RX_MSG_COMM_JOIN);
+	msg.comm_join.device.len = RX_GPU_UUID_BYTES - 1;
+	expect_refused(&msg, "device");
+	msg = sample(RX_MSG_COMM_JOIN);
 	msg.comm_join.name = "two\nlines";
 	expect_refused(&msg, "name");
 }
@@ -370,6 +373,34 @@ static void gpu_register(void **state)
 	assert_non_null(rx_check_msg(&msg));
 }
 
+static void slab_messages(void **state)
+{
+	const struct rx_msg good = sample(RX_MSG_SLAB_REPLY);
+	struct rx_msg msg = sample(RX_MSG_SLAB_GET);
+
+	(void)state;
+	msg.slab_get.rank = RX_MAX_RANKS;
+	expect_refused(&msg, "rank");
+	msg = good;
+	assert_null(rx_check_msg(&msg));
+	msg.slab_reply.uuid.len--;
+	expect_refused(&msg, "slab");
+	msg = good;
+	msg.slab_reply.handle.len--;
+	expect_refused(&msg, "slab");
+	msg = good;
+	msg.slab_reply.rows.len--;
+	expect_refused(&msg, "slab");
+	msg = good;
+	msg.slab_reply.part_bytes = msg.slab_reply.bytes - msg.slab_reply.part_offset + 1;
+	expect_refused(&msg, "slab");
+	msg.slab_reply.part_bytes = 0;
+	expect_refused(&msg, "slab");
+	msg = sample(RX_MSG_KERNELS_READY);
+	msg.kernels_ready.why = "two\nlines";
+	expect_refused(&msg, "plain text");
+}
+
 static void admin_devices(void **state)
 {
 	const struct rx_device_info good =
@@ -431,6 +462,7 @@ int main(void)
 		cmocka_unit_test(admin_tuning),
 		cmocka_unit_test(admin_topology),
 		cmocka_unit_test(gpu_register),
+		cmocka_unit_test(slab_messages),
 		cmocka_unit_test(admin_devices),
 	};
 

@@ -30,6 +30,8 @@ static void test_defaults(void **state)
 	assert_int_equal(config.waiting.spin_us, 20);
 	assert_int_equal(config.waiting.busy_poll_us, 0);
 	assert_false(config.waiting.cpu_dma_latency);
+	assert_false(config.gpu.inline_kernels);
+	assert_int_equal(config.gpu.slab_bytes, 268435456);
 	assert_int_equal(config.limits.sessions_per_uid, 1024);
 	assert_int_equal(config.limits.comms_per_uid, 4096);
 	assert_int_equal(config.limits.regions_per_uid, 4096);
@@ -59,7 +61,8 @@ static void test_every_key(void **state)
 				   "  spin_us = 0;\n"
 				   "  busy_poll_us = 100;\n"
 				   "  cpu_dma_latency = true;\n"
-				   "};\n";
+				   "};\n"
+				   "gpu = { inline = true; slab_bytes = 8388608; };\n";
 	struct config config;
 	struct config_error error;
 
@@ -81,6 +84,8 @@ static void test_every_key(void **state)
 	assert_int_equal(config.waiting.spin_us, 0);
 	assert_int_equal(config.waiting.busy_poll_us, 100);
 	assert_true(config.waiting.cpu_dma_latency);
+	assert_true(config.gpu.inline_kernels);
+	assert_int_equal(config.gpu.slab_bytes, 8388608);
 	config_deinit(&config);
 }
 

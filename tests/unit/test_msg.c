@@ -242,7 +242,7 @@ static void says_what_does_not_fit(void **state)
 
 static void no_type_no_packing(void **state)
 {
-	static const uint32_t types[] = {RX_MSG_NONE, 15, 31, RX_MSG_TYPE_N, UINT32_MAX};
+	static const uint32_t types[] = {RX_MSG_NONE, 17, 31, RX_MSG_TYPE_N, UINT32_MAX};
 	size_t len = 0;
 
 	(void)state;
