@@ -7,6 +7,7 @@
 
 #include "conf.h"
 #include "../kernels/backend_load.h"
+#include "../kernels/device/device_abi.h"
 #include "../shm/rx_cleanup.h"
 #include "../shm/rx_clock.h"
 #include "../shm/rx_ring_abi.h"
@@ -32,6 +33,7 @@ enum kind {
 	KIND_COUNT64,
 	KIND_SECONDS,
 	KIND_RING,
+	KIND_SLOT,
 };
 
 struct key {
@@ -78,6 +80,9 @@ static const struct key gpu_keys[] = {
 	{"code", KIND_DIR, AT(gpu.code), 0, 0},
 	{"inline", KIND_BOOL, AT(gpu.inline_kernels), 0, 0},
 	{"slab_bytes", KIND_COUNT64, AT(gpu.slab_bytes), 1u << 20, UINT64_C(1) << 40},
+	{"exchange_bytes", KIND_COUNT64, AT(gpu.exchange_bytes), 0, INT64_MAX},
+	{"slot_bytes", KIND_SLOT, AT(gpu.slot_bytes), RX_DEV_SLOT_MIN(RX_DEV_MAX_RANKS), 16u << 20},
+	{"barrier_timeout_s", KIND_SECONDS, AT(gpu.barrier_timeout_ns), 100, 3600000},
 };
 
 /* Groups at the top level. */
@@ -117,7 +122,13 @@ struct config config_default(void)
 		.form_timeout_ns = 60 * RX_NS_PER_SEC,
 		.stall_report_ns = RX_NS_PER_SEC,
 		.waiting = {.spin_us = 20},
-		.gpu = {.slab_bytes = 256u << 20},
+		.gpu =
+			{
+				.slab_bytes = 256u << 20,
+				.exchange_bytes = 512u << 20,
+				.slot_bytes = 256u << 10,
+				.barrier_timeout_ns = 30 * RX_NS_PER_SEC,
+			},
 		.limits =
 			{
 				.sessions_per_uid = 1024,
@@ -199,7 +210,10 @@ static int set_count(struct parse *p, const struct key *key, const config_settin
 	if (key->kind == KIND_RING && (value & (value - 1)) != 0)
 		return refuse(
 			p, at, "expected a power of two, not %llu", (unsigned long long)value);
-	if (key->kind == KIND_COUNT64)
+	if (key->kind == KIND_SLOT && value % RX_DEV_SLOT_UNIT != 0)
+		return refuse(p, at, "expected a multiple of %u, not %llu", RX_DEV_SLOT_UNIT,
+			(unsigned long long)value);
+	if (key->kind == KIND_COUNT64 || key->kind == KIND_SLOT)
 		*(uint64_t *)field(p, key) = value;
 	else
 		*(uint32_t *)field(p, key) = (uint32_t)value;
@@ -250,6 +264,7 @@ static int set_key(struct parse *p, const struct key *key, const config_setting_
 	case KIND_COUNT32:
 	case KIND_COUNT64:
 	case KIND_RING:
+	case KIND_SLOT:
 		break;
 	}
 	return set_count(p, key, at);

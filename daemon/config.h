@@ -26,8 +26,11 @@ struct gpu_config {
 	char *dir;     /* of the backends; NULL: where they are installed */
 	char *library; /* the GPU runtime; NULL: the usual names */
 	char *code;    /* kernels; NULL: those that are built in */
-	bool inline_kernels; /* ranks may run kernels on memory of ours */
-	uint64_t slab_bytes; /* of that memory, on each device, for each user */
+	bool inline_kernels;         /* ranks may run kernels on memory of ours */
+	uint64_t slab_bytes;         /* of that memory, on each device, for each user */
+	uint64_t exchange_bytes;     /* most on each device, for what devices exchange; 0: none */
+	uint64_t slot_bytes;         /* of a block's half of a rank's slot there */
+	uint64_t barrier_timeout_ns; /* of a kernel that waits for those of other devices */
 };
 
 struct config {

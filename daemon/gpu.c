@@ -15,6 +15,7 @@
 
 #include "config.h"
 #include "gpu_bells.h"
+#include "gpu_exchange.h"
 #include "gpu_words.h"
 #include "../kernels/backend_load.h"
 #include "../shm/rx_clock.h"
@@ -67,6 +68,7 @@ struct gpu {
 	struct gpu_bells *bells; /* worker */
 	uint64_t event_ns;       /* worker: when something has happened last */
 	struct gpu_words *words; /* worker */
+	struct gpu_exchange *exchange;
 
 	enum gpu_state state; /* loop thread, as the reason */
 	char reason[RX_BACKEND_WHY];
@@ -326,6 +328,11 @@ struct gpu_words *gpu_words(const struct gpu *gpu)
 	return gpu->words;
 }
 
+struct gpu_exchange *gpu_exchange(const struct gpu *gpu)
+{
+	return gpu->exchange;
+}
+
 struct rx_gpu_device *gpu_opened(const struct gpu *gpu, uint32_t device)
 {
 	return gpu->devices[device].opened;
@@ -544,7 +551,8 @@ int gpu_new(uv_loop_t *loop, const struct config *config, struct gpu **gpu_p)
 	if (!r && gpu->n_candidates > 0) {
 		gpu->words = gpu_words_new();
 		gpu->bells = gpu_bells_new();
-		r = gpu->words && gpu->bells ? start(gpu) : -ENOMEM;
+		gpu->exchange = gpu_exchange_new(config);
+		r = gpu->words && gpu->bells && gpu->exchange ? start(gpu) : -ENOMEM;
 	}
 	if (r) {
 		(void)gpu_free(gpu);
@@ -589,6 +597,7 @@ struct gpu *gpu_free(struct gpu *gpu)
 	}
 	gpu->words = gpu_words_free(gpu->words, NULL);
 	gpu->bells = gpu_bells_free(gpu->bells);
+	gpu->exchange = gpu_exchange_free(gpu->exchange);
 	uv_close((uv_handle_t *)&gpu->async, on_closed);
 	return NULL;
 }

@@ -16,6 +16,7 @@
 struct config;
 struct gpu;
 struct gpu_bells;
+struct gpu_exchange;
 struct gpu_words;
 
 enum gpu_state {
@@ -97,6 +98,9 @@ struct rx_gpu *gpu_runtime(const struct gpu *gpu);
 
 /** gpu_words() - that devices write */
 struct gpu_words *gpu_words(const struct gpu *gpu);
+
+/** gpu_exchange() - memory in which kernels of several devices meet */
+struct gpu_exchange *gpu_exchange(const struct gpu *gpu);
 
 /** gpu_open() - @device, opened on first use; NULL: it cannot be, see gpu_view() */
 struct rx_gpu_device *gpu_open(struct gpu *gpu, uint32_t device);

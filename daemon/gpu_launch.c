@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "gpu_launch.h"
 
+#include "gpu_exchange.h"
 #include "gpu_mem.h"
 #include "gpu_streams.h"
 #include "gpu_words.h"
@@ -50,7 +51,7 @@ uint64_t gpu_launch_devices(const struct gpu_run *run)
 	return devices;
 }
 
-static uint64_t local_ranks(const struct gpu_run *run, uint32_t device)
+uint64_t gpu_launch_ranks(const struct gpu_run *run, uint32_t device)
 {
 	uint64_t ranks = 0;
 
@@ -67,7 +68,7 @@ uint64_t gpu_launch_bytes(const struct gpu_run *run, uint32_t device)
 {
 	uint64_t bytes = 0;
 
-	for (uint64_t left = local_ranks(run, device); left; left &= left - 1) {
+	for (uint64_t left = gpu_launch_ranks(run, device); left; left &= left - 1) {
 		uint32_t rank = (uint32_t)__builtin_ctzll(left);
 
 		bytes += run->send[rank].bytes + run->recv[rank].bytes;
@@ -130,21 +131,69 @@ static const char *kernel_of(const struct gpu_run *run, char name[32])
 	return name;
 }
 
-/* As many blocks as there is work for, within what the device runs at once. */
-static void set_grid(const struct gpu_run *run, uint32_t device, struct rx_gpu_launch *launch)
+static uint32_t n_threads_of(const struct gpu_run *run, uint32_t device)
+{
+	uint64_t warps = rx_max_u64(1, gpu_info(run->gpu, device)->warp) * 8;
+	uint32_t n = (uint32_t)rx_min_u64(BLOCK_THREADS, warps);
+
+	return run->low ? (uint32_t)rx_align_up(n, RX_DEV_MX_THREADS) : n;
+}
+
+uint32_t gpu_launch_blocks(const struct gpu_run *run, uint32_t device)
 {
 	const struct rx_gpu_device_info *info = gpu_info(run->gpu, device);
 	uint64_t most = rx_max_u64(1, (uint64_t)info->n_units * BLOCKS_PER_UNIT);
 	uint64_t bytes = 0;
 	uint64_t blocks = 0;
 
-	launch->n_threads = (uint32_t)rx_min_u64(BLOCK_THREADS, rx_max_u64(1, info->warp) * 8);
-	if (run->low)
-		launch->n_threads = (uint32_t)rx_align_up(launch->n_threads, RX_DEV_MX_THREADS);
 	for (uint32_t rank = 0; rank < run->n_ranks; rank++)
 		bytes = rx_max_u64(bytes, rx_max_u64(run->send[rank].bytes, run->recv[rank].bytes));
-	blocks = bytes / (launch->n_threads * THREAD_BYTES) + 1;
-	launch->n_blocks = (uint32_t)rx_min_u64(blocks, rx_min_u64(most, RX_DEV_MAX_BLOCKS));
+	blocks = bytes / (n_threads_of(run, device) * THREAD_BYTES) + 1;
+	return (uint32_t)rx_min_u64(blocks, rx_min_u64(most, RX_DEV_MAX_BLOCKS));
+}
+
+/* Ranks of a device have its slots in turn. */
+static void fill_set(const struct gpu_run *run, struct rx_dev_args *args)
+{
+	const struct gpu_set *set = run->streams->set;
+	uint64_t bytes = RX_DEV_SLOT_BYTES(args->slot_bytes, set->n_blocks);
+	uint32_t launch = 0;
+
+	for (uint64_t left = run->devices; left; left &= left - 1) {
+		uint32_t i = (uint32_t)__builtin_ctzll(left);
+		uint64_t slot = set->on[i].slots;
+
+		/* NOLINTBEGIN(performance-no-int-to-ptr): the device's addresses */
+		args->sync[launch++] = (struct rx_dev_sync *)(uintptr_t)set->on[i].sync;
+		for (uint64_t ranks = gpu_launch_ranks(run, i); ranks && slot; ranks &= ranks - 1) {
+			args->slot[__builtin_ctzll(ranks)] = (void *)(uintptr_t)slot;
+			slot += bytes;
+		}
+		/* NOLINTEND(performance-no-int-to-ptr) */
+	}
+}
+
+static int fill_waiting(
+	struct gpu_run *run, uint32_t device, struct rx_dev_args *args, struct rx_gpu_error *error)
+{
+	uint64_t word = 0;
+	int r = 0;
+
+	if (!run->plan.meets)
+		return 0;
+	r = gpu_words_abort_address(run->gpu, run->slot, &word, error);
+	/* NOLINTNEXTLINE(performance-no-int-to-ptr): the device's address */
+	args->abort = (const uint32_t *)(uintptr_t)word;
+	args->wait_ticks = gpu_exchange_ticks(run->gpu, device);
+	args->slot_bytes = gpu_exchange_slot_bytes(run->gpu);
+	fill_set(run, args);
+	return r;
+}
+
+static uint32_t flags_of(const struct gpu_run *run)
+{
+	return (run->plan.push ? RX_DEV_PUSH : 0) |
+	       (run->low && run->sums_bf16 ? RX_DEV_SUMS_BF16 : 0);
 }
 
 int gpu_launch(struct gpu_run *run, uint32_t device, void *stream, struct rx_gpu_error *error)
@@ -155,8 +204,8 @@ int gpu_launch(struct gpu_run *run, uint32_t device, void *stream, struct rx_gpu
 		.coll = run->coll,
 		.dtype = run->dtype,
 		.op = run->op,
-		.algorithm = RX_DEV_DIRECT,
-		.flags = run->low && run->sums_bf16 ? RX_DEV_SUMS_BF16 : 0,
+		.algorithm = (uint8_t)run->plan.algorithm,
+		.flags = flags_of(run),
 		.n_ranks = run->n_ranks,
 		.root = run->root,
 		.peer = run->peer,
@@ -165,18 +214,22 @@ int gpu_launch(struct gpu_run *run, uint32_t device, void *stream, struct rx_gpu
 		.n_avg = run->n_ranks,
 		.elem_bytes = rx_dtype_size(run->dtype),
 		.count = run->count,
-		.local = local_ranks(run, device),
+		.local = gpu_launch_ranks(run, device),
 	};
 	struct rx_gpu_launch launch = {
 		.kernel = kernel_of(run, name),
 		.args = &args,
 		.args_bytes = sizeof(args),
+		.n_threads = n_threads_of(run, device),
+		.n_blocks = run->plan.meets ? run->n_blocks : gpu_launch_blocks(run, device),
 	};
 	uint64_t status = 0;
 	int r = fill_buffers(run, device, &args, error);
 
 	if (r == 0)
 		r = gpu_words_status(run->gpu, run->slot, &status, error);
+	if (r == 0)
+		r = fill_waiting(run, device, &args, error);
 	if (r)
 		return r;
 	/* NOLINTBEGIN(performance-no-int-to-ptr): the device's addresses */
@@ -187,6 +240,5 @@ int gpu_launch(struct gpu_run *run, uint32_t device, void *stream, struct rx_gpu
 		args.counts = (struct rx_dev_mx_counts *)(uintptr_t)gpu_counts_begin(
 			&run->streams->counts, device);
 	/* NOLINTEND(performance-no-int-to-ptr) */
-	set_grid(run, device, &launch);
 	return gpu_ops(run->gpu)->launch(gpu_opened(run->gpu, device), stream, &launch, error);
 }

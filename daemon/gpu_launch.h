@@ -11,6 +11,12 @@ uint64_t gpu_launch_devices(const struct gpu_run *run);
 /** gpu_launch_first() - the first one, which serves ranks without device memory */
 uint32_t gpu_launch_first(const struct gpu_run *run);
 
+/** gpu_launch_ranks() - bitmap of those that @device serves */
+uint64_t gpu_launch_ranks(const struct gpu_run *run, uint32_t device);
+
+/** gpu_launch_blocks() - as many as there is work for on @device, within what it runs at once */
+uint32_t gpu_launch_blocks(const struct gpu_run *run, uint32_t device);
+
 /** gpu_launch_bytes() - of the buffers of the ranks that @device serves */
 uint64_t gpu_launch_bytes(const struct gpu_run *run, uint32_t device);
 

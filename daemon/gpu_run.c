@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * An operation starts when all ranks have posted it, and each device folds or copies for its own
- * ranks straight between their buffers (RX_DEV_DIRECT): a device writes what no other one reads
- * and no other one writes. So no kernel ever waits for another, ranks that share a device are
+ * An operation starts when all ranks have posted it. Mostly each device then folds or copies for
+ * its own ranks straight between their buffers (RX_DEV_DIRECT): a device writes what no other one
+ * reads and no other one writes. So no kernel waits for another, ranks that share a device are
  * served by one launch, and communicators cannot block each other in whatever order they come.
+ * Where kernels wait for those of other devices (gpu_choice.h), gpu_exchange.h says why they don't
+ * block each other either; when one of them cannot start or gives up, the others are told to.
  *
  * It is over when every device has written its done word, after everything else in its stream: then
  * no device uses anybody's buffer any more, and all ranks are told at once.
@@ -14,6 +16,8 @@
 #include "gpu_run.h"
 
 #include "gpu_blocks.h"
+#include "gpu_choice.h"
+#include "gpu_exchange.h"
 #include "gpu_launch.h"
 #include "gpu_streams.h"
 #include "gpu_words.h"
@@ -38,6 +42,8 @@ static void fail(struct gpu_run *run, uint32_t device, const struct rx_gpu_error
 			run->error, sizeof(run->error), "device %u: %.200s", device, error->text);
 	}
 	gpu_note(run->gpu, device, error);
+	if (run->plan.meets)
+		gpu_words_abort(run->gpu, run->slot);
 }
 
 static int start_on(struct gpu_run *run, uint32_t device, struct rx_gpu_error *error)
@@ -79,6 +85,9 @@ static void prepare_tables(struct gpu_run *run)
 static void start_all(struct gpu_run *run)
 {
 	prepare_tables(run);
+	if (run->result == 0)
+		gpu_choice_make(run);
+	gpu_exchange_begin(run->gpu);
 	for (uint32_t i = 0; i < gpu_n_devices(run->gpu) && run->result == 0; i++) {
 		struct rx_gpu_error error = {0};
 
@@ -96,16 +105,18 @@ static bool needs_tables(const struct gpu_run *run)
 	return run->counts || run->low;
 }
 
-/* Needs a slot for its done words, and some need their communicator's tables. */
+/* Needs a slot for its done words, and some need what their communicator has once. */
 static bool has_room(struct gpu_run *run)
 {
-	if (needs_tables(run) && run->streams->user && run->streams->user != run)
+	bool alone = needs_tables(run) || gpu_choice_waits(run);
+
+	if (alone && run->streams->user && run->streams->user != run)
 		return false;
 	if (run->slot == UINT32_MAX)
 		run->slot = gpu_words_take(gpu_words(run->gpu));
 	if (run->slot == UINT32_MAX)
 		return false;
-	if (needs_tables(run))
+	if (alone)
 		run->streams->user = run;
 	return true;
 }
@@ -191,16 +202,44 @@ static void look(struct gpu_run *run)
 	}
 }
 
+static void take_status(struct gpu_run *run, uint32_t status)
+{
+	if (run->result != 0 || status == RX_DEV_OK)
+		return;
+	run->result = -EIO;
+	if (status == RX_DEV_E_ABORTED || (status & 0xff) == RX_DEV_E_TIMEOUT)
+		(void)snprintf(run->error, sizeof(run->error),
+			"a kernel waited in vain for that of launch %u", status >> 8 & 0xff);
+	else
+		(void)snprintf(
+			run->error, sizeof(run->error), "a kernel gave up with status %#x", status);
+}
+
+/* Some have given up, and those that have not may never end: the ranks hear of it now. */
+static void look_for_trouble(struct gpu_run *run)
+{
+	if (!run->plan.meets || !run->waiting || run->told)
+		return;
+	take_status(run, gpu_words_complaint(run->gpu, run->slot));
+	if (run->result == 0)
+		return;
+	run->told = true;
+	gpu_words_abort(run->gpu, run->slot);
+	if (run->standing)
+		run->over(run);
+	else if (run->trouble)
+		gpu_tell(run->gpu, &run->alarm);
+}
+
 static void conclude(struct gpu_run *run)
 {
 	uint32_t status = run->slot == UINT32_MAX ? RX_DEV_OK : gpu_words_put(run->gpu, run->slot);
 
 	run->slot = UINT32_MAX;
-	if (run->result == 0 && status != RX_DEV_OK) {
-		run->result = -EIO;
-		(void)snprintf(
-			run->error, sizeof(run->error), "a kernel gave up with status %#x", status);
-	}
+	take_status(run, status);
+	gpu_choice_end(run, run->result != 0);
+	if (run->devices)
+		gpu_exchange_end(run->gpu);
 	if (is_cancelled(run))
 		run->result = -ECANCELED;
 	if (run->result == 0 && run->low && run->devices)
@@ -234,6 +273,7 @@ static bool poll(struct gpu_job *job, struct gpu *gpu, bool give_up)
 	if (!run->launched && !try_start(run))
 		return false;
 	look(run);
+	look_for_trouble(run);
 	if (run->waiting && !give_up)
 		return false;
 	if (run->waiting) {
@@ -249,6 +289,13 @@ static bool poll(struct gpu_job *job, struct gpu *gpu, bool give_up)
 		release_gates(run);
 	gpu_reap_later(gpu);
 	return true;
+}
+
+static void on_alarm(struct gpu_job *job)
+{
+	struct gpu_run *run = rx_container_of(job, struct gpu_run, alarm);
+
+	run->trouble(run);
 }
 
 static void on_done(struct gpu_job *job)
@@ -273,6 +320,7 @@ struct gpu_run *gpu_run_new(struct gpu *gpu, uint32_t n_ranks)
 	run->n_ranks = n_ranks;
 	run->n_gates = n_gates;
 	run->slot = UINT32_MAX;
+	run->alarm.done = on_alarm;
 	run->recv = run->send + n_ranks;
 	run->gates = (struct gate *)(run->recv + n_ranks);
 	return run;
@@ -301,7 +349,7 @@ static bool poll_replay(struct gpu_job *job, struct gpu *gpu, bool give_up)
 
 	if (!poll(job, gpu, give_up))
 		return false;
-	if (run->result == -EIO)
+	if (run->result == -EIO && !run->told)
 		run->over(run);
 	run->failed |= run->result != 0;
 	atomic_store_explicit(&run->closed, run->needed, memory_order_relaxed);

@@ -7,6 +7,7 @@
 #include "gpu.h"
 #include "gpu_counts.h"
 #include "../kernels/coll_counts.h"
+#include "../kernels/device_plan.h"
 
 #include <stdatomic.h>
 
@@ -26,6 +27,9 @@ struct gpu_run {
 	struct gpu_job job;
 	/* Filled by the caller. */
 	void (*over)(struct gpu_run *run); /* in the loop thread */
+	/* There, before it: some kernels have failed, others may never end. Standing ones: over().
+	 */
+	void (*trouble)(struct gpu_run *run);
 	void *owner;
 	struct gpu_streams *streams;
 	uint8_t coll; /* RX_SEND: root to peer; else as host_coll.h has them */
@@ -39,6 +43,7 @@ struct gpu_run {
 	bool low;                       /* in low precision, */
 	bool sums_bf16;                 /* of an allreduce, the sums as bfloat16 */
 	struct rx_precision_work work;  /* what that moves */
+	struct rx_device_tuning_entry thresholds;
 	_Atomic uint32_t *cancelled;
 	/* Result. */
 	int result; /* 0, -ECANCELED, -EIO */
@@ -52,6 +57,10 @@ struct gpu_run {
 	uint32_t n_looks;
 	uint32_t slot; /* of its done words; UINT32_MAX: none */
 	bool launched;
+	struct rx_device_plan plan;
+	uint32_t n_blocks; /* of kernels that wait for each other */
+	struct gpu_job alarm;
+	bool told; /* by alarm */
 	_Atomic uint64_t
 		closed; /* bitmap of the gates whose stream has not come yet; others look */
 	/* Recorded in a graph: made with every replay, and over when its owner says so. */

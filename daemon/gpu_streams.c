@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "gpu_streams.h"
 
+#include "gpu_exchange.h"
+
 #include <stdlib.h>
 
 struct gpu_streams *gpu_streams_new(struct gpu *gpu)
@@ -22,6 +24,7 @@ static bool close_streams(struct gpu_job *job, struct gpu *gpu)
 	if (!streams->stuck) {
 		gpu_host_deinit(gpu, &streams->blocks);
 		gpu_host_deinit(gpu, &streams->counts);
+		gpu_exchange_leave(gpu, streams->set);
 	}
 	gpu_reap_later(gpu);
 	return true;

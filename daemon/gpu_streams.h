@@ -6,6 +6,7 @@
 #include "gpu_host.h"
 
 struct gpu_run;
+struct gpu_set;
 
 struct gpu_streams {
 	struct gpu_job job;
@@ -14,7 +15,8 @@ struct gpu_streams {
 	void *streams[RX_GPU_DEVICES_MAX];
 	struct gpu_host blocks;     /* gpu_blocks.h */
 	struct gpu_host counts;     /* gpu_counts.h */
-	const struct gpu_run *user; /* of the tables; NULL: nobody */
+	struct gpu_set *set;        /* gpu_exchange.h; NULL: none */
+	const struct gpu_run *user; /* of the tables and the set; NULL: nobody */
 	bool stuck;                 /* an operation did not end: devices may still use the tables */
 };
 

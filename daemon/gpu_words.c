@@ -11,7 +11,8 @@
 struct slot {
 	_Atomic uint64_t done[RX_GPU_DEVICES_MAX];
 	_Atomic uint64_t status; /* the low half is written by kernels */
-	uint64_t pad[7];         /* slots do not share cache lines */
+	_Atomic uint64_t abort;  /* the low half is read by them */
+	uint64_t pad[6];         /* slots do not share cache lines */
 };
 
 struct gpu_words {
@@ -89,6 +90,23 @@ int gpu_words_status(
 	struct gpu *gpu, uint32_t slot, uint64_t *address_p, struct rx_gpu_error *error)
 {
 	return find(gpu, &gpu_words(gpu)->slots[slot].status, address_p, error);
+}
+
+int gpu_words_abort_address(
+	struct gpu *gpu, uint32_t slot, uint64_t *address_p, struct rx_gpu_error *error)
+{
+	return find(gpu, &gpu_words(gpu)->slots[slot].abort, address_p, error);
+}
+
+void gpu_words_abort(struct gpu *gpu, uint32_t slot)
+{
+	atomic_store_explicit(&gpu_words(gpu)->slots[slot].abort, 1, memory_order_relaxed);
+}
+
+uint32_t gpu_words_complaint(struct gpu *gpu, uint32_t slot)
+{
+	return (uint32_t)atomic_load_explicit(
+		&gpu_words(gpu)->slots[slot].status, memory_order_relaxed);
 }
 
 bool gpu_words_is_done(struct gpu *gpu, uint32_t slot, uint32_t device)

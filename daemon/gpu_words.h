@@ -5,7 +5,7 @@
 
 #include "gpu.h"
 
-/* A slot is for one operation: a word for each device, and a status. */
+/* A slot is for one operation: a word for each device, a status, and one that kernels look at. */
 struct gpu_words;
 
 /** gpu_words_new() - NULL: no memory; devices get to see it on first use */
@@ -26,6 +26,16 @@ RX_WARN_UNUSED int gpu_words_address(struct gpu *gpu, uint32_t slot, uint32_t de
 /** gpu_words_status() - of the status word, as devices see it */
 RX_WARN_UNUSED int gpu_words_status(
 	struct gpu *gpu, uint32_t slot, uint64_t *address_p, struct rx_gpu_error *error);
+
+/** gpu_words_abort_address() - of the word that tells kernels to give up, as devices see it */
+RX_WARN_UNUSED int gpu_words_abort_address(
+	struct gpu *gpu, uint32_t slot, uint64_t *address_p, struct rx_gpu_error *error);
+
+/** gpu_words_abort() - kernels that wait for others, give up */
+void gpu_words_abort(struct gpu *gpu, uint32_t slot);
+
+/** gpu_words_complaint() - the status so far */
+uint32_t gpu_words_complaint(struct gpu *gpu, uint32_t slot);
 
 /** gpu_words_is_done() - has @device written its word? */
 bool gpu_words_is_done(struct gpu *gpu, uint32_t slot, uint32_t device);

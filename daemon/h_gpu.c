@@ -3,6 +3,7 @@
 #include "dispatch.h"
 
 #include "daemon.h"
+#include "gpu_exchange.h"
 #include "gpu_mem.h"
 #include "inline_kernels.h"
 #include "peer.h"
@@ -51,11 +52,33 @@ static void describe_copied(const struct rx_gpu_stats *stats, char *text, size_t
 				(unsigned long long)stats->n_copied[why]);
 }
 
+/* "limit 2, busy 1" */
+static void describe_direct(const struct gpu_exchange_view *view, char *text, size_t bytes)
+{
+	static const char *const names[_GPU_WHY_DIRECT_N] = {
+		[GPU_WAITS] = "",
+		[GPU_DIRECT_OFF] = "off",
+		[GPU_DIRECT_PEERS] = "peers",
+		[GPU_DIRECT_LIMIT] = "limit",
+		[GPU_DIRECT_MEMORY] = "memory",
+		[GPU_DIRECT_BUSY] = "busy",
+	};
+	size_t used = 0;
+
+	text[0] = '\0';
+	for (uint32_t why = GPU_WAITS + 1; why < _GPU_WHY_DIRECT_N && used < bytes; why++)
+		if (view->n_direct[why] > 0)
+			used += (size_t)snprintf(text + used, bytes - used, "%s%s %llu",
+				used ? ", " : "", names[why],
+				(unsigned long long)view->n_direct[why]);
+}
+
 /* What the texts of a page point to. */
 struct device_page {
 	struct rx_device_info infos[PAGE_DEVICES];
 	struct gpu_device_view views[PAGE_DEVICES];
 	char copied[PAGE_DEVICES][RX_DEVICE_TEXT_MAX];
+	char direct[PAGE_DEVICES][RX_DEVICE_TEXT_MAX];
 };
 
 static void fill_device(struct daemon *daemon, uint32_t index, struct device_page *page, size_t at)
@@ -65,7 +88,11 @@ static void fill_device(struct daemon *daemon, uint32_t index, struct device_pag
 	struct gpu_device_view *view = &page->views[at];
 	const struct rx_gpu_stats *stats = &view->stats;
 
+	struct gpu_exchange_view exchange;
+
 	gpu_view(gpu, index, view);
+	gpu_exchange_view(gpu, index, &exchange);
+	describe_direct(&exchange, page->direct[at], sizeof(page->direct[at]));
 	describe_copied(stats, page->copied[at], sizeof(page->copied[at]));
 	page->infos[at] = (struct rx_device_info){
 		.index = index,
@@ -90,6 +117,9 @@ static void fill_device(struct daemon *daemon, uint32_t index, struct device_pag
 		.n_failures = view->n_failures,
 		.scratch_bytes = stats->scratch_bytes,
 		.scratch_high_bytes = stats->scratch_high_bytes,
+		.exchange_bytes = exchange.bytes,
+		.n_exchange_ops = exchange.n_ops,
+		.direct = page->direct[at],
 	};
 	slab_usage(daemon->slabs, index, &page->infos[at].slab_bytes,
 		&page->infos[at].slab_used_bytes);

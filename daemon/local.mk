@@ -18,7 +18,9 @@ librx_daemon_la_SOURCES = \
 	daemon/gpu.c daemon/gpu.h \
 	daemon/gpu_bells.c daemon/gpu_bells.h \
 	daemon/gpu_blocks.c daemon/gpu_blocks.h \
+	daemon/gpu_choice.c daemon/gpu_choice.h \
 	daemon/gpu_counts.c daemon/gpu_counts.h \
+	daemon/gpu_exchange.c daemon/gpu_exchange.h \
 	daemon/gpu_host.c daemon/gpu_host.h \
 	daemon/gpu_launch.c daemon/gpu_launch.h \
 	daemon/gpu_mem.c daemon/gpu_mem.h \

@@ -10,6 +10,7 @@
 #include "gpu_run.h"
 #include "region.h"
 #include "scratch.h"
+#include "tuning.h"
 #include "../kernels/precision.h"
 
 #include <errno.h>
@@ -196,6 +197,16 @@ static void on_gpu_over(struct gpu_run *run)
 		finish(op);
 }
 
+/* The ranks need not wait for the kernels that may still run; the memory does. */
+static void on_gpu_trouble(struct gpu_run *run)
+{
+	struct op *op = run->owner;
+
+	rx_err("comm=%" PRIu64 " name=\"%s\" an operation is failing: %s", op->comm->id,
+		op->comm->name, run->error);
+	comm_abort(op->comm, RX_ABORT_DEVICE, UINT32_MAX, UINT32_MAX, NULL);
+}
+
 static int set_buffer(
 	struct gpu_buffer *buffer, struct region *region, uint64_t offset, uint64_t bytes)
 {
@@ -257,6 +268,8 @@ int op_fill_run(struct op *op, struct gpu_run *run)
 	run->scalars = op->scalars;
 	run->counts = rx_coll_is_v(sig->coll) ? op->counts : NULL;
 	run->cancelled = &op->job.cancelled;
+	run->thresholds = *rx_device_tuning_for(
+		&op->comm->daemon->tuning->devices, sig->coll, op->comm->n_ranks);
 	fill_lowprec(op, run);
 	return r || run->streams ? r : -ENOMEM;
 }
@@ -267,6 +280,7 @@ static int run_on_devices(struct op *op)
 	if (!op->gpu || op_fill_run(op, op->gpu))
 		return -ENOMEM;
 	op->gpu->over = on_gpu_over;
+	op->gpu->trouble = on_gpu_trouble;
 	op->gpu->owner = op;
 	gpu_run_submit(op->gpu);
 	return 0;

@@ -34,6 +34,10 @@ static const struct key {
 	[TUNING_STREAM_MIN] = {"stream_min", 0, INT64_MAX},
 	[TUNING_LOW_PRECISION_MIN] = {"low_precision_min", 0, UINT32_MAX},
 	[TUNING_SINGLE_MIN] = {"single_min", 0, UINT32_MAX},
+	[TUNING_DEVICE + RX_DEVICE_FLAT_MAX] = {"device_flat_max", 0, INT64_MAX},
+	[TUNING_DEVICE + RX_DEVICE_TREE_MIN] = {"device_tree_min", 0, INT64_MAX},
+	[TUNING_DEVICE + RX_DEVICE_SLOTS_MIN] = {"device_slots_min", 0, INT64_MAX},
+	[TUNING_DEVICE + RX_DEVICE_PUSH_MIN] = {"device_push_min", 0, INT64_MAX},
 };
 
 struct parse {
@@ -45,8 +49,11 @@ struct parse {
 
 #define refuse(p, at, ...) conf_refuse((p)->path, at, (p)->error, __VA_ARGS__)
 
-static void store(struct rx_tuning_entry *entry, enum tuning_value value, uint64_t number)
+static void store(
+	struct tuning *tuning, uint32_t coll, uint32_t tuning_class, int value, uint64_t number)
 {
+	struct rx_tuning_entry *entry = &tuning->table.entries[coll][tuning_class];
+
 	switch (value) {
 	case TUNING_FLAT_MAX:
 		entry->flat_max = (uint32_t)number;
@@ -67,8 +74,10 @@ static void store(struct rx_tuning_entry *entry, enum tuning_value value, uint64
 		entry->low_precision_min = (uint32_t)number;
 		break;
 	case TUNING_SINGLE_MIN:
-	case _TUNING_VALUE_N:
 		entry->single_min = (uint32_t)number;
+		break;
+	default:
+		tuning->devices.entries[coll][tuning_class].values[value - TUNING_DEVICE] = number;
 		break;
 	}
 }
@@ -93,7 +102,8 @@ static int take_value(struct parse *p, const config_setting_t *at, uint32_t firs
 	if (value < 0)
 		return refuse(p, at,
 			"unknown key; expected flat_max, flat_max_shared, chunk, direct_min, "
-			"stream_min, low_precision_min or single_min");
+			"stream_min, low_precision_min, single_min, device_flat_max, "
+			"device_tree_min, device_slots_min or device_push_min");
 	r = conf_whole(p->path, at, keys[value].min, keys[value].max, &number, p->error);
 	if (r)
 		return r;
@@ -101,8 +111,7 @@ static int take_value(struct parse *p, const config_setting_t *at, uint32_t firs
 		return refuse(p, at, "expected a multiple of %u, not %llu", RX_CACHE_LINE,
 			(unsigned long long)number);
 	for (uint32_t coll = first; coll <= last; coll++) {
-		store(&p->tuning->table.entries[coll][tuning_class], (enum tuning_value)value,
-			number);
+		store(p->tuning, coll, tuning_class, value, number);
 		p->tuning->sources[coll][tuning_class][value] = (struct tuning_source){
 			.file = p->file,
 			.line = (uint32_t)config_setting_source_line(at),
@@ -261,6 +270,7 @@ int tuning_load(
 
 	if (tuning) {
 		tuning->table = *rx_tuning_default();
+		tuning->devices = *rx_device_tuning_default();
 		tuning->table.epoch = 1;
 		tuning->dir = dir ? strdup(dir) : NULL;
 	}
@@ -300,5 +310,6 @@ void tuning_describe(const struct tuning *tuning, uint32_t coll, uint32_t tuning
 
 bool tuning_equal(const struct tuning *a, const struct tuning *b)
 {
-	return memcmp(a->table.entries, b->table.entries, sizeof(a->table.entries)) == 0;
+	return memcmp(a->table.entries, b->table.entries, sizeof(a->table.entries)) == 0 &&
+	       memcmp(&a->devices, &b->devices, sizeof(a->devices)) == 0;
 }

@@ -7,7 +7,7 @@
 #define DAEMON_TUNING_H
 
 #include "config_error.h"
-#include "../kernels/coll_plan.h"
+#include "../kernels/device_plan.h"
 
 enum tuning_value {
 	TUNING_FLAT_MAX,
@@ -17,7 +17,8 @@ enum tuning_value {
 	TUNING_STREAM_MIN,
 	TUNING_LOW_PRECISION_MIN,
 	TUNING_SINGLE_MIN,
-	_TUNING_VALUE_N
+	TUNING_DEVICE, /* and so on, as enum rx_device_threshold */
+	_TUNING_VALUE_N = TUNING_DEVICE + RX_DEVICE_THRESHOLD_N
 };
 
 struct tuning_source {
@@ -29,6 +30,7 @@ struct tuning_source {
 
 struct tuning {
 	struct rx_tuning table;
+	struct rx_device_tuning devices; /* the daemon's own: ranks do not choose there */
 	struct tuning_source sources[RX_TUNING_COLLS][RX_TUNING_CLASSES][_TUNING_VALUE_N];
 	char *dir; /* NULL: no files are read */
 	char *files[TUNING_FILES_MAX];

@@ -21,6 +21,8 @@ librx_kernels_la_SOURCES = \
 	kernels/coll_types.c \
 	kernels/coll_types.h \
 	kernels/device/device_abi.h \
+	kernels/device_plan.c \
+	kernels/device_plan.h \
 	kernels/host/convert.c \
 	kernels/host/convert.h \
 	kernels/host/copy.c \

@@ -231,7 +231,8 @@ static const char *check_device(const struct rx_device_info *device)
 		!rx_check_text(device->pci, RX_NAME_MAX) ||
 		!rx_check_text(device->state, RX_NAME_MAX) ||
 		!rx_check_text(device->error, RX_DEVICE_TEXT_MAX) ||
-		!rx_check_text(device->copied, RX_DEVICE_TEXT_MAX))
+		!rx_check_text(device->copied, RX_DEVICE_TEXT_MAX) ||
+		!rx_check_text(device->direct, RX_DEVICE_TEXT_MAX))
 		return "state of a device is not plain text";
 	return NULL;
 }

@@ -333,6 +333,9 @@ struct rx_device_info {
 	uint64_t scratch_high_bytes;
 	uint64_t slab_bytes;
 	uint64_t slab_used_bytes;
+	uint64_t exchange_bytes;
+	uint64_t n_exchange_ops;
+	const char *direct;
 };
 
 struct rx_msg_admin_devices_reply {

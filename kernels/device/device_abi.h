@@ -158,7 +158,8 @@ struct rx_dev_args {
 	uint64_t local; /* bit r: rank r is local; each rank is local to exactly one launch */
 	/*
 	 * Slots: a rank's slot memory is 2 * RX_DEV_MAX_BLOCKS regions of slot_bytes. Block b uses
-	 * regions 2b and 2b + 1 in turns. RX_DEV_SLOT_MIN(n_ranks) at least, a multiple of 128.
+	 * regions 2b and 2b + 1 in turns. RX_DEV_SLOT_MIN(n_ranks) at least, a multiple of
+	 * RX_DEV_SLOT_UNIT. Only regions of blocks that there are get used.
 	 */
 	uint64_t slot_bytes;
 	/* Longest wait at one barrier, in ticks of the device's clock (CUDA: ns, globaltimer; AMD:
@@ -187,8 +188,11 @@ struct rx_dev_args {
 };
 
 /* A slot region has room for at least this much of every rank. */
-#define RX_DEV_SLOT_MIN(n_ranks)      ((n_ranks)*256u)
-#define RX_DEV_SLOT_TOTAL(slot_bytes) ((slot_bytes)*2u * RX_DEV_MAX_BLOCKS)
+#define RX_DEV_SLOT_MIN(n_ranks) ((n_ranks)*256u)
+#define RX_DEV_SLOT_UNIT         128u
+/* With so many blocks at most. */
+#define RX_DEV_SLOT_BYTES(slot_bytes, n_blocks) ((uint64_t)(slot_bytes)*2u * (n_blocks))
+#define RX_DEV_SLOT_TOTAL(slot_bytes)           RX_DEV_SLOT_BYTES(slot_bytes, RX_DEV_MAX_BLOCKS)
 
 /*
  * rx_words, one block of one thread: for a stream where the runtime has no memory operations, or

@@ -26,6 +26,7 @@
  *	stuck            kernels never end
  *	slow             kernels take 300 ms
  *	args             kernels get arguments of another version, which they refuse
+ *	units            so many units on each device
  *	jitter           all that streams do takes up to 2 ms more
  *	mps              CUDA only: the kernels of several processes do not take turns
  */

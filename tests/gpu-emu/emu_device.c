@@ -171,8 +171,9 @@ int emu_device_memory(size_t *n_p, int dev)
 
 int emu_device_attribute(int *value_p, int attribute, int dev)
 {
-	(void)dev;
-	*value_p = attribute == GPU_ATTR_WARP ? 32 : attribute == GPU_ATTR_UNITS ? 2 : 1;
+	*value_p = attribute == GPU_ATTR_WARP ? 32 : 1;
+	if (attribute == GPU_ATTR_UNITS)
+		*value_p = emu_fault_value("units", 2);
 	if (attribute == GPU_ATTR_STREAM_MEM)
 		*value_p = !emu_fault("no-words", dev);
 	if (attribute == GPU_ATTR_MAJOR)

@@ -9,12 +9,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
-static char config_text[2000];
+static char config_text[3000];
 static char runtime_path[500];
 static char fault_path[64];
 static char fault_env[72];
+static char tuning_dir[72];
+static char gpu_config[2000];
 
 bool gpu_fits_sanitizer(const char *family)
 {
@@ -33,6 +36,13 @@ bool gpu_fits_sanitizer(const char *family)
 #endif
 }
 
+static void write_config(const char *keys)
+{
+	(void)snprintf(config_text, sizeof(config_text),
+		"stall_report_s = 20;\ntuning_dir = \"%s\";\ngpu = { %s %s };\n", tuning_dir,
+		gpu_config, keys);
+}
+
 bool gpu_setup(const char *family)
 {
 	const char *builddir = getenv("RCCLX_BUILDDIR");
@@ -43,18 +53,43 @@ bool gpu_setup(const char *family)
 	(void)snprintf(libs, sizeof(libs), "%s/.libs", builddir);
 	(void)snprintf(runtime_path, sizeof(runtime_path), "%s/gpu_emu_%s.so", libs, family);
 	/* The double takes any file for code. */
-	(void)snprintf(config_text, sizeof(config_text),
-		"stall_report_s = 20;\n"
-		"gpu = { backend = \"%s\"; dir = \"%s\"; library = \"%s\"; code = \"%s\"; };\n",
-		family, libs, runtime_path, runtime_path);
+	(void)snprintf(gpu_config, sizeof(gpu_config),
+		"backend = \"%s\"; dir = \"%s\"; library = \"%s\"; code = \"%s\";", family, libs,
+		runtime_path, runtime_path);
+	(void)snprintf(tuning_dir, sizeof(tuning_dir), "/tmp/rx-gpu-tuning-%d", getpid());
+	write_config("");
 	(void)snprintf(fault_path, sizeof(fault_path), "/tmp/rx-gpu-faults-%d", getpid());
 	(void)snprintf(fault_env, sizeof(fault_env), "@%s", fault_path);
+	(void)mkdir(tuning_dir, 0700);
 	return setenv("RCCLX_BACKEND_DIR", libs, 1) == 0 &&
 	       setenv("RCCLX_GPU_CODE", runtime_path, 1) == 0;
 }
 
+void gpu_configure(const char *thresholds, const char *keys)
+{
+	static const uint32_t classes[] = {2, 4, 8, 16, 64};
+	char path[100];
+	FILE *out = NULL;
+
+	write_config(keys);
+	(void)mkdir(tuning_dir, 0700);
+	(void)snprintf(path, sizeof(path), "%s/forced.conf", tuning_dir);
+	out = fopen(path, "we");
+	assert_non_null(out);
+	(void)fprintf(out, "default = {\n");
+	for (size_t i = 0; i < RX_ARRAY_SIZE(classes); i++)
+		(void)fprintf(out, "\tranks_%u = { %s };\n", classes[i], thresholds);
+	(void)fprintf(out, "};\n");
+	assert_int_equal(fclose(out), 0);
+}
+
 void gpu_cleanup(void)
 {
+	char path[100];
+
+	(void)snprintf(path, sizeof(path), "%s/forced.conf", tuning_dir);
+	(void)unlink(path);
+	(void)rmdir(tuning_dir);
 	(void)unlink(fault_path);
 }
 

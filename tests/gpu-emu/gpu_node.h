@@ -16,6 +16,13 @@ bool gpu_setup(const char *family);
 /** gpu_cleanup() - when all tests are done */
 void gpu_cleanup(void);
 
+/**
+ * gpu_configure() - daemons from now on
+ * @thresholds: of all collectives and numbers of ranks, as in tuning files
+ * @keys: more of the group gpu
+ */
+void gpu_configure(const char *thresholds, const char *keys);
+
 /** gpu_faults() - of all daemons, from now on; emu.h has the list. NULL: none */
 void gpu_faults(const char *faults);
 

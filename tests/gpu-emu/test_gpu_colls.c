@@ -8,6 +8,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 static const uint8_t colls[] = {RX_ALL_REDUCE, RX_ALL_GATHER, RX_REDUCE_SCATTER, RX_ALL_TO_ALL,
 	RX_BROADCAST, RX_REDUCE, RX_GATHER, RX_SCATTER, RX_ALL_GATHER_V, RX_REDUCE_SCATTER_V,
@@ -123,6 +124,98 @@ static void test_other_devices(void **state)
 	(void)state;
 	sweep(4, NULL, "jitter", (struct sweep){4 * N_COLLS, {0, 1, 2, 1}, NULL});
 	sweep(3, "no-words", NULL, (struct sweep){4 * N_COLLS, {0, 1, 1}, NULL});
+}
+
+/* ---- kernels that wait for each other ---- */
+
+#define FLAT "device_flat_max = 9000000L;"
+#define TREE "device_flat_max = 0; device_tree_min = 0;"
+#define PUSH "device_push_min = 0;"
+
+/* Small slots make many rounds; several blocks need units. */
+#define UNITS "units=6"
+#define SMALL "slot_bytes = 16384;"
+
+static void sweep_waiting(
+	const char *thresholds, uint32_t n_ranks, const char *faults, struct sweep what)
+{
+	struct node *node = NULL;
+
+	gpu_configure(thresholds, SMALL);
+	node = gpu_node(UNITS, faults);
+	world_run(node, n_ranks, rank_sweep, &what);
+	assert_true(gpu_count(node, what.devices[0], "exchange_operations") >= what.n_cases / 16);
+	/* Freed with the last communicator, soon. */
+	for (uint32_t i = 0; i < n_ranks; i++) {
+		for (uint32_t k = 0; k < 100 && gpu_count(node, what.devices[i], "exchange_bytes");
+			k++)
+			test_sleep_ms(20);
+		assert_int_equal(gpu_count(node, what.devices[i], "exchange_bytes"), 0);
+		assert_int_equal(gpu_count(node, what.devices[i], "failures"), 0);
+	}
+	node_stop(node);
+	gpu_configure("", "");
+}
+
+static void test_flat(void **state)
+{
+	(void)state;
+	sweep_waiting(FLAT, 2, NULL, (struct sweep){12 * N_COLLS, {0, 1}, NULL});
+	sweep_waiting(FLAT, 4, NULL, (struct sweep){12 * N_COLLS, {0, 1, 0, 1}, NULL});
+	sweep_waiting(FLAT PUSH, 3, "jitter", (struct sweep){6 * N_COLLS, {0, 1, 2}, NULL});
+	sweep_waiting(FLAT PUSH, 5, NULL, (struct sweep){8 * N_COLLS, {2, 0, 2, 1, 0}, NULL});
+}
+
+static void test_tree(void **state)
+{
+	(void)state;
+	sweep_waiting(TREE, 3, NULL, (struct sweep){12 * N_COLLS, {0, 1, 2}, NULL});
+	sweep_waiting(TREE, 4, "jitter", (struct sweep){8 * N_COLLS, {0, 1, 0, 1}, NULL});
+	sweep_waiting(TREE PUSH, 4, NULL, (struct sweep){12 * N_COLLS, {3, 1, 1, 0}, NULL});
+}
+
+static void test_waiting_on_eight(void **state)
+{
+	static const uint32_t devices[8] = {0, 1, 2, 3, 4, 5, 6, 7};
+	struct sweep what = {2 * N_COLLS, {0}, NULL};
+
+	(void)state;
+	memcpy(what.devices, devices, sizeof(devices));
+	sweep_waiting(FLAT, 8, NULL, what);
+	sweep_waiting(TREE PUSH, 8, NULL, what);
+}
+
+/* Direct, but written to others. */
+static void test_push(void **state)
+{
+	(void)state;
+	gpu_configure(PUSH, "");
+	sweep(4, NULL, NULL, (struct sweep){8 * N_COLLS, {0, 1, 2, 1}, NULL});
+	gpu_configure("", "");
+}
+
+/* No room for it: the same results, and why. */
+static void sweep_without(const char *keys, const char *faults, const char *why)
+{
+	struct sweep what = {2 * N_COLLS, {0, 1, 1}, NULL};
+	struct node *node = NULL;
+
+	gpu_configure(FLAT, keys);
+	node = gpu_node(faults, NULL);
+	world_run(node, 3, rank_sweep, &what);
+	gpu_expect(node, "--json", why);
+	gpu_expect_status(node, "", "direct instead: ");
+	assert_int_equal(gpu_count(node, 1, "exchange_operations"), 0);
+	assert_int_equal(gpu_count(node, 1, "exchange_bytes"), 0);
+	node_stop(node);
+	gpu_configure("", "");
+}
+
+static void test_no_room(void **state)
+{
+	(void)state;
+	sweep_without("exchange_bytes = 0;", NULL, "\"direct\": \"off ");
+	sweep_without("exchange_bytes = 100000;", NULL, "\"direct\": \"limit ");
 }
 
 /* ---- what cannot be imported is copied ---- */
@@ -444,6 +537,27 @@ static void test_groups(void **state)
 	node_stop(node);
 }
 
+/* Both communicators' kernels wait for each other, on devices that start them in any order. */
+static void test_waiting_groups(void **state)
+{
+	struct node *node = NULL;
+
+	(void)state;
+	gpu_configure(FLAT, SMALL);
+	node = gpu_node(UNITS, "jitter");
+	world_run(node, 4, rank_groups, NULL);
+	assert_true(gpu_count(node, 0, "exchange_operations") >= 20);
+	assert_int_equal(gpu_count(node, 1, "exchange_operations"),
+		gpu_count(node, 0, "exchange_operations"));
+	node_stop(node);
+	/* Room for one of them at a time. */
+	node = gpu_node("units=1", "jitter");
+	world_run(node, 4, rank_groups, NULL);
+	assert_true(gpu_count(node, 0, "exchange_operations") > 0);
+	node_stop(node);
+	gpu_configure("", "");
+}
+
 /* ---- what is said ---- */
 
 static void test_devices(void **state)
@@ -508,6 +622,12 @@ int main(void)
 		HARNESS_TEST(test_a_device_each),
 		HARNESS_TEST(test_shared_and_own),
 		HARNESS_TEST(test_other_devices),
+		HARNESS_TEST(test_flat),
+		HARNESS_TEST(test_tree),
+		HARNESS_TEST(test_waiting_on_eight),
+		HARNESS_TEST(test_push),
+		HARNESS_TEST(test_no_room),
+		HARNESS_TEST(test_waiting_groups),
 		HARNESS_TEST(test_import_fails),
 		HARNESS_TEST(test_wrong_memory),
 		HARNESS_TEST(test_previous_memory),

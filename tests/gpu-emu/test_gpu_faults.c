@@ -148,6 +148,78 @@ static void test_stuck_kernel(void **state)
 	node_forget(node);
 }
 
+/* ---- kernels that wait for each other ---- */
+
+/* In one shot through slots, so that no device ends without the others. */
+#define WAITING "device_flat_max = 9000000L;"
+
+static void test_launch_fails_on_one(void **state)
+{
+	struct node *node = NULL;
+
+	(void)state;
+	gpu_configure(WAITING, "barrier_timeout_s = 60;");
+	node = gpu_node(NULL, "launch-fails=1");
+	/* That of device 0 is there already, and ends when it is told to. */
+	node_expect(node, "error 701", 1, 2);
+	world_run(node, 2, rank_failing, NULL);
+	assert_true(gpu_count(node, 0, "exchange_operations") > 0);
+	node_stop(node);
+	gpu_configure("", "");
+}
+
+static void test_one_device_lost(void **state)
+{
+	struct node *node = NULL;
+
+	(void)state;
+	gpu_configure(WAITING, "barrier_timeout_s = 60;");
+	node = gpu_node(NULL, "lost=1");
+	node_expect(node, "error 719", 2, 3);
+	world_run(node, 2, rank_failing, NULL);
+	assert_true(gpu_count(node, 0, "exchange_operations") > 0);
+	assert_int_equal(kill(node->pid, SIGTERM), 0);
+	node_wait_end(node, 10000);
+	node_forget(node);
+	gpu_configure("", "");
+}
+
+/* Its peer's gives up, and all ranks hear of it, though they have set no limit. */
+static int rank_beside_stuck(struct rank_ctx *ctx)
+{
+	rcclx_result result = RCCLX_OK;
+	uint64_t start = test_now_ms();
+	struct coll_rank c;
+
+	RANK_DO(open_on(&c, ctx, ctx->rank));
+	RANK_DO(try_until_failure(&c, &result));
+	RANK_CHECK(ctx, result == RCCLX_ERR_SYSTEM, "%s: \"%s\"", rcclx_strerror(result),
+		rcclx_last_error());
+	RANK_TEXT(ctx, "rcclxctl devices");
+	RANK_WITHIN(ctx, start, 5000);
+	return gpu_close_rank(&c);
+}
+
+static void test_one_stuck_kernel(void **state)
+{
+	struct node *node = NULL;
+
+	(void)state;
+#ifdef __SANITIZE_ADDRESS__
+	/* As above. */
+	skip();
+#endif
+	gpu_configure(WAITING, "barrier_timeout_s = 0.3;");
+	node = gpu_node(NULL, "stuck=1");
+	node_expect(node, "a kernel waited in vain for that of launch 1", 1, 1);
+	node_expect(node, "operations did not end in time", 1, 1);
+	world_run(node, 2, rank_beside_stuck, NULL);
+	assert_int_equal(kill(node->pid, SIGTERM), 0);
+	node_wait_end(node, 10000);
+	node_forget(node);
+	gpu_configure("", "");
+}
+
 /* ---- ranks that die ---- */
 
 /* While kernels read its memory. */
@@ -197,6 +269,17 @@ static void test_death_in_the_middle(void **state)
 	gpu_faults(NULL);
 	world_run(node, 3, rank_well, NULL);
 	node_stop(node);
+}
+
+/* And when its device's kernel is waited for: all of them end, as they need no rank. */
+static void test_death_while_waiting(void **state)
+{
+	(void)state;
+	gpu_configure(WAITING, "");
+	test_death_in_the_middle(state);
+	gpu_configure("device_flat_max = 0; device_tree_min = 0; device_push_min = 0;", "");
+	test_death_in_the_middle(state);
+	gpu_configure("", "");
 }
 
 /* At any moment, while faults come and go: the others hear of it, and nothing stays behind. */
@@ -365,7 +448,11 @@ int main(void)
 		HARNESS_TEST(test_device_lost),
 		HARNESS_TEST(test_kernel_gives_up),
 		HARNESS_TEST(test_stuck_kernel),
+		HARNESS_TEST(test_launch_fails_on_one),
+		HARNESS_TEST(test_one_device_lost),
+		HARNESS_TEST(test_one_stuck_kernel),
 		HARNESS_TEST(test_death_in_the_middle),
+		HARNESS_TEST(test_death_while_waiting),
 		HARNESS_TEST(test_deaths_and_faults),
 		HARNESS_TEST(test_daemon_dies),
 		HARNESS_TEST(test_freed_in_use),

@@ -153,9 +153,9 @@ static void compare_counts(const struct node *node, uint64_t times)
 		    on_host.flushed_blocks > 0 && on_host.special_blocks > 0);
 }
 
-static void sweep(uint32_t n_ranks, struct sweep what)
+static struct node *sweep_on(const char *faults, uint32_t n_ranks, struct sweep what)
 {
-	struct node *node = gpu_node(NULL, NULL);
+	struct node *node = gpu_node(faults, NULL);
 	struct world *world = NULL;
 	unsigned long before[8];
 
@@ -170,7 +170,12 @@ static void sweep(uint32_t n_ranks, struct sweep what)
 			    N_CASES * 3 / 4);
 	flag_set(world->shared, MAY_END, 1);
 	world_join(world);
-	node_stop(node);
+	return node;
+}
+
+static void sweep(uint32_t n_ranks, struct sweep what)
+{
+	node_stop(sweep_on(NULL, n_ranks, what));
 }
 
 static void test_one_device(void **state)
@@ -198,6 +203,42 @@ static void test_in_graphs(void **state)
 	(void)state;
 	sweep(2, (struct sweep){.devices = {0, 0}, .in_stream = true, .n_replays = 3});
 	sweep(3, (struct sweep){.devices = {1, 0, 1}, .in_stream = true, .n_replays = 2});
+}
+
+/*
+ * Encoded between devices: in one step or two, read or written; small slots make many rounds.
+ * Few operations, if any, were copied instead.
+ */
+#define SLOTS "device_slots_min = 0;"
+#define PUSH  "device_push_min = 0;"
+
+static void sweep_slots(const char *thresholds, uint32_t n_ranks, struct sweep what)
+{
+	struct node *node = NULL;
+
+	gpu_configure(thresholds, "slot_bytes = 16384;");
+	node = sweep_on("units=6", n_ranks, what);
+	assert_true(gpu_count(node, what.devices[0], "exchange_operations") >= N_CASES * 3 / 4);
+	node_stop(node);
+	gpu_configure("", "");
+}
+
+static void test_slots(void **state)
+{
+	(void)state;
+	sweep_slots(SLOTS, 2, (struct sweep){.devices = {0, 1}});
+	sweep_slots(SLOTS, 4, (struct sweep){.devices = {0, 1, 2, 3}});
+	sweep_slots(SLOTS PUSH, 3, (struct sweep){.devices = {0, 1, 2}, .gather_bf16 = true});
+	sweep_slots(SLOTS PUSH, 4, (struct sweep){.devices = {1, 0, 0, 1}});
+	sweep_slots(SLOTS, 5, (struct sweep){.devices = {2, 0, 2, 1, 0}, .gather_bf16 = true});
+}
+
+static void test_slots_in_streams(void **state)
+{
+	(void)state;
+	sweep_slots(SLOTS, 3, (struct sweep){.devices = {0, 1, 0}, .in_stream = true});
+	sweep_slots(SLOTS PUSH, 3,
+		(struct sweep){.devices = {1, 0, 2}, .in_stream = true, .n_replays = 2});
 }
 
 /* Ranks of one operation with device memory and with host memory. */
@@ -301,6 +342,8 @@ int main(void)
 		HARNESS_TEST(test_several_devices),
 		HARNESS_TEST(test_in_streams),
 		HARNESS_TEST(test_in_graphs),
+		HARNESS_TEST(test_slots),
+		HARNESS_TEST(test_slots_in_streams),
 		HARNESS_TEST(test_mixed),
 		HARNESS_TEST(test_choice),
 	};

@@ -5,6 +5,7 @@ kernels_unit_tests = \
 	tests/unit/test_coll_counts \
 	tests/unit/test_coll_types \
 	tests/unit/test_convert \
+	tests/unit/test_device_plan \
 	tests/unit/test_mxfp8 \
 	tests/unit/test_mxfp8_error \
 	tests/unit/test_mxfp8_shapes \
@@ -28,6 +29,10 @@ tests_unit_test_coll_types_LDADD = librx_kernels.la $(CMOCKA_LIBS)
 tests_unit_test_convert_SOURCES = tests/unit/test_convert.c
 tests_unit_test_convert_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_test_convert_LDADD = librx_oracle.la librx_kernels.la $(CMOCKA_LIBS) -lm
+
+tests_unit_test_device_plan_SOURCES = tests/unit/test_device_plan.c
+tests_unit_test_device_plan_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_test_device_plan_LDADD = librx_kernels.la $(CMOCKA_LIBS)
 
 tests_unit_test_mxfp8_SOURCES = tests/unit/test_mxfp8.c $(mxfp8_ref)
 tests_unit_test_mxfp8_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)

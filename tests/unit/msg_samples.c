@@ -212,6 +212,9 @@ static struct rx_device_info devices[] = {
 		.scratch_high_bytes = 910,
 		.slab_bytes = 0x900000007,
 		.slab_used_bytes = 911,
+		.exchange_bytes = 911,
+		.n_exchange_ops = 912,
+		.direct = "busy 3",
 	},
 	{
 		.index = 6,
@@ -222,6 +225,7 @@ static struct rx_device_info devices[] = {
 		.state = "",
 		.error = "",
 		.copied = "",
+		.direct = "",
 	},
 };
 
@@ -688,12 +692,13 @@ const struct msg_sample msg_samples[] = {
 					.n_devices = RX_ARRAY_SIZE(devices),
 					.more = true},
 			},
-		.golden = "0a05726561647912036869701a046e6f6e65229e0108051208536f6d65204750551a06"
+		.golden = "0a05726561647912036869701a046e6f6e6522af0108051208536f6d65204750551a06"
 			  "676678393432220c303030303a63313a30302e302a10a0a1a2a3a4a5a6a7a8a9aaabac"
 			  "adaeaf3080808080800638b00240ff014a066661696c6564520b69742066656c6c206f"
 			  "66665885076086076887077084808080900178890780018a078a010a636f6e7374616e"
 			  "74203290018b079801808080808040a0018c07a8018d07b0018e07b801878080809001"
-			  "c0018f07221408062a10a0a1a2a3a4a5a6a7a8a9aaabacadaeaf2801",
+			  "c0018f07c8018f07d0019007"
+			  "da0106627573792033221408062a10a0a1a2a3a4a5a6a7a8a9aaabacadaeaf2801",
 	},
 };
 

@@ -32,6 +32,9 @@ static void test_defaults(void **state)
 	assert_false(config.waiting.cpu_dma_latency);
 	assert_false(config.gpu.inline_kernels);
 	assert_int_equal(config.gpu.slab_bytes, 268435456);
+	assert_int_equal(config.gpu.exchange_bytes, 512u << 20);
+	assert_int_equal(config.gpu.slot_bytes, 256u << 10);
+	assert_int_equal(config.gpu.barrier_timeout_ns, 30 * RX_NS_PER_SEC);
 	assert_int_equal(config.limits.sessions_per_uid, 1024);
 	assert_int_equal(config.limits.comms_per_uid, 4096);
 	assert_int_equal(config.limits.regions_per_uid, 4096);
@@ -41,28 +44,30 @@ static void test_defaults(void **state)
 
 static void test_every_key(void **state)
 {
-	static const char text[] = "# all of it\n"
-				   "socket = \"/run/a.sock\";\n"
-				   "admin_socket = \"/run/b.sock\";\n"
-				   "tuning_dir = \"/etc/tunes\";\n"
-				   "log_level = \"debug\";\n"
-				   "ring_entries = 64;\n"
-				   "host_workers = 3;\n"
-				   "form_timeout_s = 5;\n"
-				   "stall_report_s = 2.5;\n"
-				   "limits = {\n"
-				   "  sessions_per_uid = 7;\n"
-				   "  comms_per_uid = 8;\n"
-				   "  regions_per_uid = 9;\n"
-				   "  bytes_per_uid = 1099511627776L;\n"
-				   "  ops_in_flight_per_session = 10;\n"
-				   "};\n"
-				   "waiting = {\n"
-				   "  spin_us = 0;\n"
-				   "  busy_poll_us = 100;\n"
-				   "  cpu_dma_latency = true;\n"
-				   "};\n"
-				   "gpu = { inline = true; slab_bytes = 8388608; };\n";
+	static const char text[] =
+		"# all of it\n"
+		"socket = \"/run/a.sock\";\n"
+		"admin_socket = \"/run/b.sock\";\n"
+		"tuning_dir = \"/etc/tunes\";\n"
+		"log_level = \"debug\";\n"
+		"ring_entries = 64;\n"
+		"host_workers = 3;\n"
+		"form_timeout_s = 5;\n"
+		"stall_report_s = 2.5;\n"
+		"limits = {\n"
+		"  sessions_per_uid = 7;\n"
+		"  comms_per_uid = 8;\n"
+		"  regions_per_uid = 9;\n"
+		"  bytes_per_uid = 1099511627776L;\n"
+		"  ops_in_flight_per_session = 10;\n"
+		"};\n"
+		"waiting = {\n"
+		"  spin_us = 0;\n"
+		"  busy_poll_us = 100;\n"
+		"  cpu_dma_latency = true;\n"
+		"};\n"
+		"gpu = { inline = true; slab_bytes = 8388608; exchange_bytes = 0;\n"
+		"  slot_bytes = 16512; barrier_timeout_s = 0.5; };\n";
 	struct config config;
 	struct config_error error;
 
@@ -86,6 +91,9 @@ static void test_every_key(void **state)
 	assert_true(config.waiting.cpu_dma_latency);
 	assert_true(config.gpu.inline_kernels);
 	assert_int_equal(config.gpu.slab_bytes, 8388608);
+	assert_int_equal(config.gpu.exchange_bytes, 0);
+	assert_int_equal(config.gpu.slot_bytes, 16512);
+	assert_int_equal(config.gpu.barrier_timeout_ns, 500 * RX_NS_PER_MS);
 	config_deinit(&config);
 }
 
@@ -115,6 +123,8 @@ static void test_refused(void **state)
 	refuse("waiting = { cpu_dma_latency = 1; };\n",
 		"x.conf:1: cpu_dma_latency: ", "expected true or false");
 	refuse("waiting = { spin_us = -1; };\n", "x.conf:1: spin_us: ", "expected a number");
+	refuse("gpu = { slot_bytes = 16256; };\n", "x.conf:1: slot_bytes: ", "16384");
+	refuse("gpu = { slot_bytes = 16400; };\n", "x.conf:1: slot_bytes: ", "multiple of 128");
 	refuse("limits = 5;\n", "x.conf:1: limits: ", "expected a group");
 	refuse("ring_entries = \"64\";\n", "x.conf:1: ring_entries: ", "expected a whole number");
 	refuse("ring_entries = 64.0;\n", "x.conf:1: ring_entries: ", "expected a whole number");

@@ -57,6 +57,10 @@ static void test_every_key(void **state)
 				   "    direct_min = 4294967296L;\n"
 				   "    stream_min = 0x100;\n"
 				   "    single_min = 4294967295L;\n"
+				   "    device_flat_max = 103;\n"
+				   "    device_tree_min = 104;\n"
+				   "    device_slots_min = 105;\n"
+				   "    device_push_min = 4294967296L;\n"
 				   "  };\n"
 				   "  ranks_64 = { chunk = 4096; };\n"
 				   "};\n";
@@ -64,6 +68,7 @@ static void test_every_key(void **state)
 	struct tuning *plain = compiled();
 	struct config_error error;
 	struct rx_tuning_entry *entry = &tuning->table.entries[RX_BROADCAST][1];
+	struct rx_device_tuning_entry *devices = &tuning->devices.entries[RX_BROADCAST][1];
 
 	(void)state;
 	assert_int_equal(tuning_take(tuning, text, "x.conf", &error), 0);
@@ -73,15 +78,23 @@ static void test_every_key(void **state)
 	assert_int_equal(entry->direct_min, 4294967296);
 	assert_int_equal(entry->stream_min, 256);
 	assert_int_equal(entry->single_min, UINT32_MAX);
+	assert_int_equal(devices->values[RX_DEVICE_FLAT_MAX], 103);
+	assert_int_equal(devices->values[RX_DEVICE_TREE_MIN], 104);
+	assert_int_equal(devices->values[RX_DEVICE_SLOTS_MIN], 105);
+	assert_int_equal(devices->values[RX_DEVICE_PUSH_MIN], 4294967296);
+	assert_string_equal(
+		source(tuning, RX_BROADCAST, 3, TUNING_DEVICE + RX_DEVICE_PUSH_MIN), "x.conf:12");
 	assert_int_equal(tuning->table.entries[RX_BROADCAST][4].chunk, 4096);
 	assert_string_equal(source(tuning, RX_BROADCAST, 3, TUNING_FLAT_MAX), "x.conf:3");
 	assert_string_equal(source(tuning, RX_BROADCAST, 4, TUNING_STREAM_MIN), "x.conf:7");
 	assert_string_equal(source(tuning, RX_BROADCAST, 4, TUNING_SINGLE_MIN), "x.conf:8");
-	assert_string_equal(source(tuning, RX_BROADCAST, 17, TUNING_CHUNK), "x.conf:10");
+	assert_string_equal(source(tuning, RX_BROADCAST, 17, TUNING_CHUNK), "x.conf:14");
 	assert_string_equal(source(tuning, RX_BROADCAST, 17, TUNING_FLAT_MAX), "compiled default");
 	assert_false(tuning_equal(tuning, plain));
 	*entry = plain->table.entries[RX_BROADCAST][1];
 	tuning->table.entries[RX_BROADCAST][4] = plain->table.entries[RX_BROADCAST][4];
+	assert_false(tuning_equal(tuning, plain));
+	*devices = plain->devices.entries[RX_BROADCAST][1];
 	assert_true(tuning_equal(tuning, plain));
 	(void)tuning_free(tuning);
 	(void)tuning_free(plain);
