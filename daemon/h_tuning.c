@@ -26,6 +26,7 @@ static void fill_row(const struct tuning *tuning, uint64_t index, struct rx_tuni
 	uint32_t coll = (uint32_t)(index / RX_TUNING_CLASSES);
 	uint32_t tuning_class = (uint32_t)(index % RX_TUNING_CLASSES);
 	const struct rx_tuning_entry *entry = &tuning->table.entries[coll][tuning_class];
+	const struct rx_device_tuning_entry *devices = &tuning->devices.entries[coll][tuning_class];
 
 	for (uint32_t v = 0; v < _TUNING_VALUE_N; v++)
 		tuning_describe(tuning, coll, tuning_class, (enum tuning_value)v, texts[v],
@@ -47,6 +48,14 @@ static void fill_row(const struct tuning *tuning, uint64_t index, struct rx_tuni
 		.low_precision_min_from = texts[TUNING_LOW_PRECISION_MIN],
 		.single_min = entry->single_min,
 		.single_min_from = texts[TUNING_SINGLE_MIN],
+		.device_flat_max = devices->values[RX_DEVICE_FLAT_MAX],
+		.device_tree_min = devices->values[RX_DEVICE_TREE_MIN],
+		.device_slots_min = devices->values[RX_DEVICE_SLOTS_MIN],
+		.device_push_min = devices->values[RX_DEVICE_PUSH_MIN],
+		.device_flat_max_from = texts[TUNING_DEVICE + RX_DEVICE_FLAT_MAX],
+		.device_tree_min_from = texts[TUNING_DEVICE + RX_DEVICE_TREE_MIN],
+		.device_slots_min_from = texts[TUNING_DEVICE + RX_DEVICE_SLOTS_MIN],
+		.device_push_min_from = texts[TUNING_DEVICE + RX_DEVICE_PUSH_MIN],
 	};
 }
 

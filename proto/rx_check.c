@@ -172,7 +172,9 @@ static const char *check_tuning(const struct rx_msg_admin_tuning_reply *m)
 		const struct rx_tuning_row *row = &m->rows[i];
 		const char *const texts[] = {row->flat_max_from, row->flat_max_shared_from,
 			row->chunk_from, row->direct_min_from, row->stream_min_from,
-			row->low_precision_min_from, row->single_min_from};
+			row->low_precision_min_from, row->single_min_from,
+			row->device_flat_max_from, row->device_tree_min_from,
+			row->device_slots_min_from, row->device_push_min_from};
 
 		if (row->ranks == 0 || row->ranks > RX_MAX_RANKS)
 			return "number of ranks out of range";

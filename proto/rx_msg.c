@@ -238,7 +238,11 @@ LAYOUT(tuning_row, O, tuning_row, U32(O, T, coll), U32(O, T, ranks), U32(O, T, f
 	U32(O, T, flat_max_shared), U32(O, T, chunk), U64(O, T, direct_min), U64(O, T, stream_min),
 	TEXT(O, T, flat_max_from), TEXT(O, T, flat_max_shared_from), TEXT(O, T, chunk_from),
 	TEXT(O, T, direct_min_from), TEXT(O, T, stream_min_from), U32(O, T, low_precision_min),
-	TEXT(O, T, low_precision_min_from), U32(O, T, single_min), TEXT(O, T, single_min_from));
+	TEXT(O, T, low_precision_min_from), U32(O, T, single_min), TEXT(O, T, single_min_from),
+	U64(O, T, device_flat_max), U64(O, T, device_tree_min), U64(O, T, device_slots_min),
+	U64(O, T, device_push_min), TEXT(O, T, device_flat_max_from),
+	TEXT(O, T, device_tree_min_from), TEXT(O, T, device_slots_min_from),
+	TEXT(O, T, device_push_min_from));
 #undef O
 #undef T
 #define O struct rx_msg_admin_tuning_reply

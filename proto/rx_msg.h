@@ -278,6 +278,14 @@ struct rx_tuning_row {
 	const char *low_precision_min_from;
 	uint32_t single_min;
 	const char *single_min_from;
+	uint64_t device_flat_max;
+	uint64_t device_tree_min;
+	uint64_t device_slots_min;
+	uint64_t device_push_min;
+	const char *device_flat_max_from;
+	const char *device_tree_min_from;
+	const char *device_slots_min_from;
+	const char *device_push_min_from;
 };
 
 struct rx_msg_admin_tuning_reply {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* rcclxctl explain: the plan of an operation, or of all sizes, and what it follows from. */
 #include "explain.h"
+#include "explain_devices.h"
 #include "number.h"
 #include "print.h"
 #include "thresholds.h"
@@ -17,6 +18,7 @@ struct request {
 	struct rx_plan_query query;
 	struct explain_precision precision;
 	enum cores cores;
+	uint32_t n_devices; /* 0: host memory */
 	bool all;
 	bool json;
 	const char *socket;
@@ -37,6 +39,7 @@ static enum ctl_exit help(void)
 	       "cores)\n"
 	       "  --precision exact|fp8|int8  what the call asks for (what the communicator has)\n"
 	       "  --low-precision[=fp8|int8]  in a communicator that has it switched on (fp8)\n"
+	       "  --devices N               and on the memory of so many GPUs\n"
 	       "  --all                     all sizes from 1 element to 1 GiB\n"
 	       "  --json, --socket PATH     as for all commands\n\n"
 	       "Without a daemon the compiled defaults are explained.\n");
@@ -56,6 +59,16 @@ static enum ctl_exit set_ranks(struct request *request, const char *text)
 	if (!number_parse(text, 1, RX_MAX_RANKS, &n))
 		return bad("--ranks", text, "1 to 64");
 	request->query.n_ranks = (uint32_t)n;
+	return CTL_EXIT_OK;
+}
+
+static enum ctl_exit set_devices(struct request *request, const char *text)
+{
+	uint64_t n = 0;
+
+	if (!number_parse(text, 1, RX_MAX_RANKS, &n))
+		return bad("--devices", text, "1 to 64");
+	request->n_devices = (uint32_t)n;
 	return CTL_EXIT_OK;
 }
 
@@ -107,6 +120,8 @@ static enum ctl_exit apply(struct request *request, int c)
 	switch (c) {
 	case 'r':
 		return set_ranks(request, optarg);
+	case 'd':
+		return set_devices(request, optarg);
 	case 'o':
 		return set_op(request, optarg);
 	case 'c':
@@ -172,6 +187,7 @@ static enum ctl_exit parse(const struct ctl_options *options, struct request *re
 {
 	static const struct option long_options[] = {
 		{"ranks", required_argument, NULL, 'r'},
+		{"devices", required_argument, NULL, 'd'},
 		{"op", required_argument, NULL, 'o'},
 		{"registered", no_argument, NULL, 'R'},
 		{"private", no_argument, NULL, 'P'},
@@ -195,6 +211,12 @@ static enum ctl_exit parse(const struct ctl_options *options, struct request *re
 	}
 	if (request->query.n_ranks == 0) {
 		fprintf(stderr, "rcclxctl: explain: say how many: --ranks N\n");
+		return CTL_EXIT_USAGE;
+	}
+	if (request->n_devices > request->query.n_ranks ||
+		(request->n_devices > 0 && request->all)) {
+		fprintf(stderr, "rcclxctl: explain: expected --devices for one size, and at most "
+				"one for each rank\n");
 		return CTL_EXIT_USAGE;
 	}
 	return take_words(request, options->argc - optind, options->argv + optind);
@@ -317,6 +339,8 @@ static void show_one(const struct request *request, const struct thresholds *thr
 		printf("streaming  %s: bytes %s stream_min %" PRIu64 "  [%s]\n",
 			what.plan.stream ? "yes" : "no", what.plan.stream ? ">=" : "<",
 			entry->stream_min, source(thresholds, query, EXPLAIN_STREAM_MIN));
+	if (request->n_devices > 0 && query->coll != RX_BARRIER)
+		explain_devices_show(query, request->n_devices, &what, thresholds);
 	print_basis(thresholds);
 }
 
@@ -403,6 +427,10 @@ static json_t *one_json(const struct request *request, const struct thresholds *
 	json_t *json = subject_json(request, thresholds);
 	json_t *plan = to_json(request, thresholds, entry, &what);
 
+	if (request->n_devices > 0 && json)
+		(void)json_object_set_new(json, "devices",
+			explain_devices_json(
+				&request->query, request->n_devices, &what, thresholds));
 	if (json && plan &&
 		json_object_set_new(
 			json, "count", json_integer((json_int_t)request->query.count)) == 0 &&

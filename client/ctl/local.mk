@@ -34,6 +34,8 @@ client_ctl_rcclxctl_SOURCES = \
 	client/ctl/cmd_doctor.c \
 	client/ctl/cmd_drain.c \
 	client/ctl/cmd_explain.c \
+	client/ctl/explain_devices.c \
+	client/ctl/explain_devices.h \
 	client/ctl/cmd_run.c \
 	client/ctl/cmd_status.c \
 	client/ctl/cmd_topo.c \

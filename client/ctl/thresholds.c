@@ -14,8 +14,42 @@ static void use_compiled(struct thresholds *thresholds)
 
 	*thresholds = (struct thresholds){
 		.table = *rx_tuning_default(),
+		.devices = *rx_device_tuning_default(),
 		.n_cores = n > 0 ? (uint32_t)n : 1,
 	};
+}
+
+static bool take_text(char **to, const char *from)
+{
+	free(*to);
+	*to = from ? strdup(from) : NULL;
+	return !from || *to;
+}
+
+/* An older daemon says nothing of them. */
+static bool take_devices(struct thresholds *thresholds, const struct rx_tuning_row *row, uint32_t c)
+{
+	const char *const from[RX_DEVICE_THRESHOLD_N] = {
+		[RX_DEVICE_FLAT_MAX] = row->device_flat_max_from,
+		[RX_DEVICE_TREE_MIN] = row->device_tree_min_from,
+		[RX_DEVICE_SLOTS_MIN] = row->device_slots_min_from,
+		[RX_DEVICE_PUSH_MIN] = row->device_push_min_from,
+	};
+	const uint64_t values[RX_DEVICE_THRESHOLD_N] = {
+		[RX_DEVICE_FLAT_MAX] = row->device_flat_max,
+		[RX_DEVICE_TREE_MIN] = row->device_tree_min,
+		[RX_DEVICE_SLOTS_MIN] = row->device_slots_min,
+		[RX_DEVICE_PUSH_MIN] = row->device_push_min,
+	};
+
+	for (uint32_t t = 0; t < RX_DEVICE_THRESHOLD_N; t++) {
+		if (!*from[t])
+			continue;
+		thresholds->devices.entries[row->coll][c].values[t] = values[t];
+		if (!take_text(&thresholds->device_from[row->coll][c][t], from[t]))
+			return false;
+	}
+	return true;
 }
 
 static bool take_row(struct thresholds *thresholds, const struct rx_tuning_row *row)
@@ -43,15 +77,10 @@ static bool take_row(struct thresholds *thresholds, const struct rx_tuning_row *
 		.low_precision_min = row->low_precision_min,
 		.single_min = row->single_min,
 	};
-	for (size_t t = 0; t < RX_ARRAY_SIZE(from); t++) {
-		char **to = &thresholds->from[row->coll][c][t];
-
-		free(*to);
-		*to = from[t] ? strdup(from[t]) : NULL;
-		if (from[t] && !*to)
+	for (size_t t = 0; t < RX_ARRAY_SIZE(from); t++)
+		if (!take_text(&thresholds->from[row->coll][c][t], from[t]))
 			return false;
-	}
-	return true;
+	return take_devices(thresholds, row, c);
 }
 
 static enum ctl_exit out_of_memory(void)
@@ -118,12 +147,27 @@ const char *thresholds_from(const struct thresholds *thresholds, uint32_t coll, 
 	return from ? from : COMPILED;
 }
 
+const char *thresholds_device_from(const struct thresholds *thresholds, uint32_t coll,
+	uint32_t n_ranks, enum rx_device_threshold threshold)
+{
+	const char *from = thresholds->device_from[coll][rx_tuning_class(n_ranks)][threshold];
+
+	return from ? from : COMPILED;
+}
+
+static void free_texts(char **texts, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		free(texts[i]);
+}
+
 void thresholds_deinit(struct thresholds *thresholds)
 {
 	for (size_t coll = 0; coll < RX_TUNING_COLLS; coll++)
-		for (size_t c = 0; c < RX_TUNING_CLASSES; c++)
-			for (size_t t = 0; t < _EXPLAIN_THRESHOLD_N; t++)
-				free(thresholds->from[coll][c][t]);
+		for (size_t c = 0; c < RX_TUNING_CLASSES; c++) {
+			free_texts(thresholds->from[coll][c], _EXPLAIN_THRESHOLD_N);
+			free_texts(thresholds->device_from[coll][c], RX_DEVICE_THRESHOLD_N);
+		}
 	free(thresholds->dir);
 	*thresholds = (struct thresholds){0};
 }

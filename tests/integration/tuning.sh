@@ -57,6 +57,7 @@ mkdir "$dir/tuning"
 cat >"$dir/tuning/10-first.conf" <<'TEXT'
 # earlier files give way to later ones
 default = { ranks_2 = { flat_max = 200; chunk = 1024; }; };
+all_reduce = { ranks_4 = { device_tree_min = 4194305; }; };
 TEXT
 cat >"$dir/tuning/20-second.conf" <<'TEXT'
 all_reduce = {
@@ -106,6 +107,17 @@ says out '^ +100 +512 +inline +flat '
 says out '^ +516 +65532 +inline +staged '
 says out '^ +65536 +1048572 +inline +direct .* no '
 says out '^ *1048576 +1073741824 +inline +direct .* yes '
+run 0 "$ctl" explain all_reduce float 1M --ranks 4 --devices 2
+says out '^on 2 GPUs  direct, exact$'
+says out '^  because  4194304 bytes in the larger buffer < device_tree_min 4194305  \[.*/10-first\.conf:[0-9]+\]'
+run 0 "$ctl" explain all_reduce float 2M --ranks 4 --devices 4 --precision fp8
+says out '^on 4 GPUs  tree, fp8, encoded between GPUs$'
+says out 'device_slots_min 1048576  \[compiled default\]'
+run 0 "$ctl" --json explain all_reduce float 2M --ranks 4 --devices 2
+says out '"algorithm": "tree"'
+says out '"threshold": "device_tree_min"'
+run 2 "$ctl" explain all_reduce float 1 --ranks 2 --devices 3
+says err 'at most one for each rank'
 run 2 "$ctl" explain all_reduce float 1
 says err '--ranks'
 run 2 "$ctl" explain all_reduce floot 1 --ranks 2

@@ -139,6 +139,14 @@ static struct rx_tuning_row rows[] = {
 		.low_precision_min_from = "a.conf:6",
 		.single_min = 607,
 		.single_min_from = "b.conf:7",
+		.device_flat_max = 608,
+		.device_tree_min = 0x600000009,
+		.device_slots_min = 610,
+		.device_push_min = 0x60000000b,
+		.device_flat_max_from = "c.conf:1",
+		.device_tree_min_from = "c.conf:2",
+		.device_slots_min_from = "c.conf:3",
+		.device_push_min_from = "c.conf:4",
 	},
 	{
 		.coll = 2,
@@ -150,6 +158,10 @@ static struct rx_tuning_row rows[] = {
 		.stream_min_from = "",
 		.low_precision_min_from = "",
 		.single_min_from = "",
+		.device_flat_max_from = "",
+		.device_tree_min_from = "",
+		.device_slots_min_from = "",
+		.device_push_min_from = "",
 	},
 };
 
@@ -569,10 +581,13 @@ const struct msg_sample msg_samples[] = {
 					.n_rows = RX_ARRAY_SIZE(rows),
 					.more = true},
 			},
-		.golden = "080712062f6574632f741a6e0801100818d90420da0428db0430848080806038858080"
+		.golden = "080712062f6574632f741ab0010801100818d90420da0428db0430848080806038858080"
 			  "80604208612e636f6e663a314a08612e636f6e663a325208612e636f6e663a335a0861"
 			  "2e636f6e663a346210636f6d70696c65642064656661756c7468de047208612e636f6e"
-			  "663a3678df04820108622e636f6e663a371a04080210102001",
+			  "663a3678df04820108622e636f6e663a37"
+			  "8801e004900189808080609801e204a0018b80808060aa0108632e636f6e663a31b201"
+			  "08632e636f6e663a32ba0108632e636f6e663a33c20108632e636f6e663a34"
+			  "1a04080210102001",
 	},
 	{
 		.msg =

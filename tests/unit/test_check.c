@@ -343,6 +343,9 @@ static void admin_tuning(void **state)
 	row = good;
 	row.single_min_from = path;
 	expect_refused(&msg, "source");
+	row = good;
+	row.device_push_min_from = path;
+	expect_refused(&msg, "source");
 }
 
 static void gpu_register(void **state)
