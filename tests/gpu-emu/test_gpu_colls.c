@@ -554,6 +554,7 @@ static void test_waiting_groups(void **state)
 	node = gpu_node("units=1", "jitter");
 	world_run(node, 4, rank_groups, NULL);
 	assert_true(gpu_count(node, 0, "exchange_operations") > 0);
+	gpu_expect(node, "--json", "\"direct\": \"busy ");
 	node_stop(node);
 	gpu_configure("", "");
 }

@@ -229,6 +229,37 @@ static void test_all_in_streams(void **state)
 	sweep(4, 4, 6 * N_COLLS, false);
 }
 
+/* With kernels that wait for those of other devices: from the streams' side the same. */
+static void sweep_waiting(const char *thresholds, bool captured)
+{
+	struct sweep what = {6 * N_COLLS, 3, captured};
+	struct node *node = NULL;
+
+	if (on_gpu) /* one device */
+		skip();
+	assert_true(gpu_setup(TEST_FAMILY));
+	gpu_configure(thresholds, "slot_bytes = 16384;");
+	node = gpu_node(NULL, NULL);
+	world_run(node, 4, rank_sweep, &what);
+	assert_true(gpu_count(node, 0, "exchange_operations") > 0);
+	node_stop(node);
+	gpu_cleanup();
+}
+
+static void test_waiting_in_streams(void **state)
+{
+	(void)state;
+	sweep_waiting("device_flat_max = 9000000L;", false);
+	sweep_waiting("device_tree_min = 0; device_push_min = 0;", false);
+}
+
+static void test_waiting_in_graphs(void **state)
+{
+	(void)state;
+	sweep_waiting("device_flat_max = 9000000L; device_push_min = 0;", true);
+	sweep_waiting("device_tree_min = 0;", true);
+}
+
 static void test_all_in_graphs(void **state)
 {
 	(void)state;
@@ -676,6 +707,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		HARNESS_TEST(test_all_in_streams),
 		HARNESS_TEST(test_all_in_graphs),
+		HARNESS_TEST(test_waiting_in_streams),
+		HARNESS_TEST(test_waiting_in_graphs),
 		HARNESS_TEST(test_rounds),
 		HARNESS_TEST(test_ahead),
 		HARNESS_TEST(test_send_recv),
