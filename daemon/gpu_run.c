@@ -42,8 +42,6 @@ static void fail(struct gpu_run *run, uint32_t device, const struct rx_gpu_error
 			run->error, sizeof(run->error), "device %u: %.200s", device, error->text);
 	}
 	gpu_note(run->gpu, device, error);
-	if (run->plan.meets)
-		gpu_words_abort(run->gpu, run->slot);
 }
 
 static int start_on(struct gpu_run *run, uint32_t device, struct rx_gpu_error *error)
