@@ -397,7 +397,12 @@ static int launch_words(const struct gpu_stream *stream, struct copier *copier,
 		.n_threads = 1,
 	};
 
-	return gpu.ops->launch(copier->device, stream->native, &launch, error);
+	int r = 0;
+
+	(void)pthread_mutex_lock(&gpu.lock);
+	r = gpu.ops->launch(copier->device, stream->native, &launch, error);
+	(void)pthread_mutex_unlock(&gpu.lock);
+	return r;
 }
 
 static bool needs_kernel(const struct gpu_stream *stream)

@@ -40,7 +40,7 @@ struct gpu_access {
 #define GPU_LOCATION_DEVICE       1
 #define GPU_ACCESS_READ_WRITE     3
 #define GPU_HANDLE_TYPE_FD        1
-#define GPU_IPC_LAZY_PEER         GPU_PICK(1, 0)
+#define GPU_IPC_LAZY_PEER         1
 #define GPU_HOST_PORTABLE_MAPPED  3
 #define GPU_LAUNCH_ARGS           1
 #define GPU_LAUNCH_ARGS_BYTES     2

@@ -498,8 +498,11 @@ int emu_ipc_open(uint64_t *address_p, struct gpu_ipc_handle given, unsigned int 
 	memcpy(&handle, given.bytes, sizeof(handle));
 	if (emu_fault("import-fails", emu_current()))
 		return GPU_NOT_SUPPORTED;
-	/* The process that made it has no use for the handle, says the real ones' manual. */
-	if (flags != GPU_IPC_LAZY_PEER || handle.pid == getpid() || handle.device < 0 ||
+	/*
+	 * The process that made it has no use for the handle, says the real ones' manual. There is
+	 * one flag, 1 in both headers, and HIP refuses to go without it.
+	 */
+	if (flags != 1 || handle.pid == getpid() || handle.device < 0 ||
 		handle.device >= EMU_N_DEVICES || !emu_can_reach(emu_current(), handle.device))
 		return GPU_INVALID_VALUE;
 	(void)snprintf(path, sizeof(path), "/proc/%d/fd/%d", handle.pid, handle.fd);

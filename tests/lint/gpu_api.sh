@@ -71,6 +71,7 @@ if [ -e "$hip/hip/hip_runtime_api.h" ]; then
 SAME(GPU_LOCATION_DEVICE, hipMemLocationTypeDevice);
 SAME(GPU_ACCESS_READ_WRITE, hipMemAccessFlagsProtReadWrite);
 SAME(GPU_HANDLE_TYPE_FD, hipMemHandleTypePosixFileDescriptor);
+SAME(GPU_IPC_LAZY_PEER, hipIpcMemLazyEnablePeerAccess);
 SAME(GPU_HOST_PORTABLE_MAPPED, hipHostRegisterPortable | hipHostRegisterMapped);
 SAME(GPU_STREAM_NON_BLOCKING, hipStreamNonBlocking);
 SAME(GPU_CAPTURE_THREAD_LOCAL, hipStreamCaptureModeThreadLocal);
