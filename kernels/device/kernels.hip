@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* All kernels that the daemon launches, as one code object. */
+/* All kernels, as one code object: those that the daemon launches, and those of streams. */
 #include "copy.hip"
+#include "inline.hip"
 #include "mx.hip"
 #include "reduce.hip"

@@ -2,7 +2,6 @@
 /* The kernels, compiled for the CPU, and their names. */
 #include "gpu_cpu.h"
 
-#include "../../kernels/device/inline.hip"
 #include "../../kernels/device/kernels.hip"
 
 #define KERNEL(name, type)                                                                         \

@@ -115,7 +115,7 @@ tests_gpu_emu_test_gpu_stream_hip_LDADD = $(integration_libs)
 endif
 
 EXTRA_DIST += tests/gpu/backend.c tests/gpu/backend.sh tests/gpu/backend_words.cu \
-	tests/gpu/bench.c tests/gpu/cuda_user.c tests/gpu/multi.sh tests/gpu/multi_bench.py \
+	tests/gpu/bench.c tests/gpu/cuda_user.c tests/gpu/inline.c tests/gpu/inline.sh tests/gpu/multi.sh tests/gpu/multi_bench.py \
 	tests/gpu/run.sh tests/gpu/times.c tests/gpu/torch.sh tests/gpu/torch_job.py
 
 gpu_code_tests = \
