@@ -36,6 +36,9 @@ enum { READY_FD_CTL, READY_FD_ARENA };
 
 #define SPIN_MAX_US 1000000u
 
+/* At least, by default: of a rank that waits for devices. */
+#define DEVICES_SPIN_US 100u
+
 static rcclx_result check_create(const struct rcclx_client *client,
 	const struct rcclx_unique_id *id, uint32_t n_ranks, uint32_t rank,
 	struct rcclx_comm **comm_p)
@@ -55,6 +58,17 @@ static rcclx_result check_create(const struct rcclx_client *client,
 }
 
 /* ---- how to wait ---- */
+
+/* What devices do takes longer than other ranks do, and about as long as waking up. */
+static uint64_t usual_spin_ns(const struct rcclx_comm *comm)
+{
+	const struct rx_fabric_ctl *ctl = comm->fabric.ctl;
+	uint64_t us = ctl->spin_us;
+
+	if (comm->yield || us == 0)
+		return 0;
+	return (ctl->gpu ? rx_max_u64(us, DEVICES_SPIN_US) : us) * 1000;
+}
 
 /* UINT64_MAX: nobody has said, it depends on whether the ranks have a core each. */
 static rcclx_result spin_us(uint64_t *us_p)
@@ -177,7 +191,7 @@ static rcclx_result attach(struct rcclx_comm *comm, struct conn_reply *reply)
 	comm->comm_id = ready->comm_id;
 	comm->yield = comm->fabric.ctl->cores_shared != 0;
 	if (comm->spin_ns == UINT64_MAX)
-		comm->spin_ns = comm->yield ? 0 : comm->fabric.ctl->spin_us * 1000ull;
+		comm->spin_ns = usual_spin_ns(comm);
 	return RCCLX_OK;
 }
 

@@ -112,6 +112,11 @@ int gpu_describe(const void *address, struct rx_gpu_memory *memory_p)
 	return gpu.ops->describe(gpu.runtime, (uint64_t)(uintptr_t)address, memory_p, NULL);
 }
 
+uint64_t gpu_identify(uint64_t address, uint32_t kind)
+{
+	return gpu.ops->identify(gpu.runtime, address, kind);
+}
+
 bool gpu_is_device(const void *address)
 {
 	struct rx_gpu_memory memory = {0};

@@ -39,6 +39,13 @@ RX_WARN_UNUSED int gpu_table_init(struct gpu_table *table);
 void gpu_table_deinit(struct gpu_table *table);
 
 /**
+ * gpu_mem_known() - what gpu_mem_find() would find, if that is memory which is used in place, by
+ * fewer questions to the runtime
+ */
+bool gpu_mem_known(
+	struct rcclx_client *client, const void *address, uint64_t bytes, struct mem_ref *ref_p);
+
+/**
  * gpu_mem_find() - register device memory with the daemon, once for each allocation
  * @idle: nothing works on it now; else it is proven only by contents that agree all the same
  *

@@ -28,6 +28,7 @@ struct gpu_entry {
 	uint64_t base;
 	uint64_t bytes;  /* of all pieces */
 	uint64_t id;     /* of the first */
+	uint32_t kind;   /* of the first */
 	uint32_t handle; /* RX_REGION_NONE: copied */
 	uint32_t n_uses; /* since the daemon was asked */
 	uint32_t patience;
@@ -69,6 +70,9 @@ static bool is_same(const struct gpu_entry *entry)
 {
 	struct rx_gpu_memory memory = {0};
 
+	/* No two allocations have the same number; a piece may be mapped elsewhere, too. */
+	if (entry->kind != RX_GPU_MEM_VIRTUAL)
+		return gpu_identify(entry->base, entry->kind) == entry->id;
 	return gpu_describe((const void *)(uintptr_t)entry->base, &memory) == RX_GPU_OK &&
 	       memory.base == entry->base && memory.id == entry->id;
 }
@@ -198,7 +202,12 @@ static rcclx_result try_register(struct rcclx_client *client, const struct rx_gp
 	rcclx_result r = RCCLX_OK;
 
 	/* May fail for memory that has no handle: that is copied. */
-	*entry = (struct gpu_entry){.base = memory->base, .bytes = memory->bytes, .id = memory->id};
+	*entry = (struct gpu_entry){
+		.base = memory->base,
+		.bytes = memory->bytes,
+		.id = memory->id,
+		.kind = memory->kind,
+	};
 	if (memory->id == 0)
 		return RCCLX_OK;
 	r = gpu_export((const void *)(uintptr_t)address, bytes, exported.exports, exported.fds,
@@ -207,6 +216,7 @@ static rcclx_result try_register(struct rcclx_client *client, const struct rx_gp
 		return r;
 	entry->base = exported.exports[0].memory.base;
 	entry->id = exported.exports[0].memory.id;
+	entry->kind = exported.exports[0].memory.kind;
 	entry->bytes = 0;
 	for (uint32_t i = 0; i < exported.n; i++)
 		entry->bytes += exported.exports[i].memory.bytes;
@@ -234,6 +244,26 @@ static rcclx_result learn(struct rcclx_client *client, const struct rx_gpu_memor
 		return err_set(RCCLX_ERR_NO_MEMORY, "out of memory for registered device memory");
 	}
 	return RCCLX_OK;
+}
+
+bool gpu_mem_known(
+	struct rcclx_client *client, const void *ptr, uint64_t bytes, struct mem_ref *ref_p)
+{
+	struct gpu_table *table = &client->gpu;
+	uint64_t address = (uint64_t)(uintptr_t)ptr;
+	const struct gpu_entry *known = NULL;
+
+	(void)pthread_mutex_lock(&table->lock);
+	known = find(table, address, bytes);
+	if (known && (known->handle == RX_REGION_NONE || !is_same(known)))
+		known = NULL;
+	if (known)
+		*ref_p = (struct mem_ref){
+			.handle = known->handle,
+			.offset = address - known->base,
+		};
+	(void)pthread_mutex_unlock(&table->lock);
+	return known;
 }
 
 rcclx_result gpu_mem_find(struct rcclx_client *client, const void *ptr, uint64_t bytes, bool idle,

@@ -6,6 +6,9 @@
 #include "rcclx.h"
 #include "../kernels/rx_backend.h"
 
+/** gpu_identify() - rx_backend_v1.identify(); gpu_describe() has been called */
+uint64_t gpu_identify(uint64_t address, uint32_t kind);
+
 /** gpu_describe() - what is behind @address. Return: enum rx_gpu_result, without a text. */
 RX_WARN_UNUSED int gpu_describe(const void *address, struct rx_gpu_memory *memory_p);
 

@@ -20,8 +20,9 @@ static rcclx_result look_up(
 	if (mem_find(client, at, bytes, ref_p))
 		return RCCLX_OK;
 	*ref_p = (struct mem_ref){.handle = RX_REGION_NONE};
-	return gpu_is_there() && gpu_is_device(at) ? gpu_mem_find(client, at, bytes, true, ref_p)
-						   : RCCLX_OK;
+	if (!gpu_is_there() || gpu_mem_known(client, at, bytes, ref_p))
+		return RCCLX_OK;
+	return gpu_is_device(at) ? gpu_mem_find(client, at, bytes, true, ref_p) : RCCLX_OK;
 }
 
 static rcclx_result copy(void *to, const void *from, uint64_t bytes)

@@ -61,7 +61,8 @@ static rcclx_result place(const struct stream_call *sc, uint32_t slot, struct bu
 	struct rcclx_client *client = sc->call->comm->client;
 	rcclx_result r = RCCLX_OK;
 
-	if (buffer->bytes == 0 || mem_find(client, buffer->address, buffer->bytes, &buffer->ref))
+	if (buffer->bytes == 0 || mem_find(client, buffer->address, buffer->bytes, &buffer->ref) ||
+		gpu_mem_known(client, buffer->address, buffer->bytes, &buffer->ref))
 		return RCCLX_OK;
 	if (gpu_is_device(buffer->address))
 		r = gpu_mem_find(client, buffer->address, buffer->bytes, false, &buffer->ref);

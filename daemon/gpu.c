@@ -26,6 +26,7 @@
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -58,6 +59,8 @@ struct gpu {
 	pthread_cond_t wanted;
 	struct rx_list todo;
 	struct rx_list done;
+	_Atomic uint32_t n_done; /* of done: changed under the lock */
+	bool watched;            /* the loop thread looks at n_done */
 	bool stopping;
 	uint64_t give_up_ns; /* under the lock; RX_FOREVER: not yet */
 	pthread_t thread;
@@ -95,10 +98,15 @@ static struct gpu_job *job_of(struct rx_list *link)
 
 static void hand_back(struct gpu *gpu, struct gpu_job *job)
 {
+	bool watched = false;
+
 	pthread_mutex_lock(&gpu->lock);
 	rx_list_push(&gpu->done, &job->link);
+	atomic_fetch_add_explicit(&gpu->n_done, 1, memory_order_relaxed);
+	watched = gpu->watched;
 	pthread_mutex_unlock(&gpu->lock);
-	(void)uv_async_send(&gpu->async);
+	if (!watched)
+		(void)uv_async_send(&gpu->async);
 }
 
 /* True when a job has ended. */
@@ -441,10 +449,13 @@ void gpu_reap_later(struct gpu *gpu)
 
 /* ---- life ---- */
 
-static void on_done(uv_async_t *async)
+bool gpu_take_done(struct gpu *gpu)
 {
-	struct gpu *gpu = rx_container_of(async, struct gpu, async);
 	struct rx_list done;
+
+	/* The lock orders what comes with a job. */
+	if (atomic_load_explicit(&gpu->n_done, memory_order_relaxed) == 0)
+		return false;
 
 	rx_list_init(&done);
 	pthread_mutex_lock(&gpu->lock);
@@ -454,6 +465,7 @@ static void on_done(uv_async_t *async)
 		rx_list_unlink(link);
 		rx_list_push(&done, link);
 	}
+	atomic_store_explicit(&gpu->n_done, 0, memory_order_relaxed);
 	pthread_mutex_unlock(&gpu->lock);
 	while (!rx_list_empty(&done)) {
 		struct gpu_job *job = job_of(done.next);
@@ -462,6 +474,12 @@ static void on_done(uv_async_t *async)
 		gpu->n_jobs -= !job->unasked;
 		job->done(job);
 	}
+	return true;
+}
+
+static void on_done(uv_async_t *async)
+{
+	(void)gpu_take_done(rx_container_of(async, struct gpu, async));
 }
 
 static void on_closed(uv_handle_t *handle)
@@ -615,6 +633,16 @@ bool gpu_is_idle(const struct gpu *gpu)
 }
 
 /* ---- in the loop thread ---- */
+
+void gpu_watch(struct gpu *gpu, bool watched)
+{
+	pthread_mutex_lock(&gpu->lock);
+	gpu->watched = watched;
+	pthread_mutex_unlock(&gpu->lock);
+	/* Nobody was woken for what has come meanwhile. */
+	if (!watched && atomic_load_explicit(&gpu->n_done, memory_order_relaxed) > 0)
+		(void)uv_async_send(&gpu->async);
+}
 
 void gpu_submit(struct gpu *gpu, struct gpu_job *job)
 {

@@ -58,6 +58,18 @@ bool gpu_is_idle(const struct gpu *gpu);
 
 /* ---- in the loop thread ---- */
 
+/**
+ * gpu_take_done() - hand back what is done now, not when the loop comes to it
+ * Return: whether there was anything.
+ */
+bool gpu_take_done(struct gpu *gpu);
+
+/**
+ * gpu_watch() - from now on somebody calls gpu_take_done() all the time, so the loop need not be
+ * woken; false: not any more
+ */
+void gpu_watch(struct gpu *gpu, bool watched);
+
 /** gpu_submit() - have @job done, whose functions are filled; not while GPU_OFF */
 void gpu_submit(struct gpu *gpu, struct gpu_job *job);
 

@@ -12,6 +12,7 @@
 #include "daemon.h"
 #include "entry.h"
 #include "gate.h"
+#include "gpu.h"
 #include "loop.h"
 #include "op.h"
 #include "p2p.h"
@@ -27,7 +28,8 @@
 
 #define TURN_ENTRIES    64u
 #define SESSION_ENTRIES 16u
-#define GATES_POLL_US   100u
+#define DEVICES_POLL_US 100u
+#define LOOKS_PER_TURN  16u
 
 /* Doorbells without entries, in a row and within a window: no honest client gets there. */
 #define STORM_BELLS     1024u
@@ -49,8 +51,12 @@ static bool poll_busily(struct daemon *daemon)
 
 	if (daemon->busy_until_ns == 0)
 		return false;
-	if (!is_busy(daemon))
+	if (!is_busy(daemon)) {
 		daemon->busy_until_ns = 0;
+		gpu_watch(daemon->gpu, false);
+	}
+	if (gpu_take_done(daemon->gpu))
+		return true;
 	while ((session = rx_idmap_next(&daemon->sessions, id, &id)) != NULL)
 		if (!session->ring.need_wakeup)
 			ringsrv_look(session);
@@ -61,7 +67,13 @@ static void on_turn(uv_idle_t *idle)
 {
 	struct daemon *daemon = idle->data;
 
-	if (!ringsrv_turn(daemon) && !poll_busily(daemon))
+	if (ringsrv_turn(daemon))
+		return;
+	/* What libuv does in between takes longer than a look. */
+	for (uint32_t i = 0; i < LOOKS_PER_TURN && daemon->busy_until_ns > 0; i++)
+		if (poll_busily(daemon))
+			return;
+	if (daemon->busy_until_ns == 0 && rx_list_empty(&daemon->ready))
 		(void)uv_idle_stop(idle);
 }
 
@@ -205,15 +217,23 @@ static void serve(struct session *session, const struct rx_sqe *sqe)
 		op_post(member, sqe, send, recv, words, !good, &gate);
 }
 
-/* Calls in streams come one after the other, and each would wait for this thread to wake up. */
-static void stay_awake(const struct session *session)
+/*
+ * Operations on devices take as long as waking up does, and come one after the other: this thread
+ * would wake up for the entry, and again for the end of the operation.
+ */
+void ringsrv_stay_awake(const struct session *session)
 {
 	struct daemon *daemon = session->daemon;
 	uint64_t us = daemon->config.waiting.busy_poll_us;
 
-	us = session->gates ? rx_max_u64(us, GATES_POLL_US) : us;
-	if (us > 0)
-		daemon->busy_until_ns = rx_max_u64(daemon->busy_until_ns, rx_now_ns() + us * 1000);
+	us = session->has_exported || session->gates ? rx_max_u64(us, DEVICES_POLL_US) : us;
+	if (us == 0)
+		return;
+	if (daemon->busy_until_ns == 0)
+		gpu_watch(daemon->gpu, true);
+	daemon->busy_until_ns = rx_max_u64(daemon->busy_until_ns, rx_now_ns() + us * 1000);
+	daemon->turn.data = daemon;
+	(void)uv_idle_start(&daemon->turn, on_turn);
 }
 
 /* At most @budget entries; their number, or -EPROTO. */
@@ -236,7 +256,7 @@ static int take_some(struct session *session, uint32_t budget)
 	if (n_taken > 0) {
 		rx_ring_publish_head(&session->ring);
 		session->n_empty_bells = 0;
-		stay_awake(session);
+		ringsrv_stay_awake(session);
 	}
 	return (int)n_taken;
 }

@@ -174,6 +174,7 @@ void session_complete(struct session *session, const struct rx_cqe *cqe)
 	assert(session->n_in_flight > 0);
 	session->n_in_flight--;
 	session->ops_done++;
+	ringsrv_stay_awake(session);
 	if (rx_list_empty(&session->announce_link))
 		rx_list_push(&session->daemon->announce, &session->announce_link);
 }

@@ -495,6 +495,14 @@ struct rx_backend_v1 {
 	 */
 	void (*capture_mode)(struct rx_gpu *gpu, int *mode);
 
+	/**
+	 * identify() - rx_gpu_memory.id of what is behind @address now, by one question
+	 * @kind: that describe() gave when the same memory was there
+	 *
+	 * Return: 0 when there is none, or something else of another kind.
+	 */
+	uint64_t (*identify)(struct rx_gpu *gpu, uint64_t address, uint32_t kind);
+
 	/* ---- with an opened device, again ---- */
 
 	/**

@@ -47,6 +47,7 @@ __attribute__((visibility("default"))) const struct rx_backend_v1 rcclx_backend_
 	.signal = gpu_signal,
 	.stream_device = gpu_device_of_stream,
 	.capture_mode = gpu_capture_mode,
+	.identify = gpu_identify,
 	.alloc_words = gpu_alloc_shared,
 	.clear = gpu_clear,
 };

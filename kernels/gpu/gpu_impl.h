@@ -165,6 +165,7 @@ int gpu_peer(const struct rx_gpu *gpu, uint32_t from, uint32_t to, struct rx_gpu
 	struct rx_gpu_error *error);
 
 /* gpu_owner.c */
+uint64_t gpu_identify(struct rx_gpu *gpu, uint64_t address, uint32_t kind);
 int gpu_describe(struct rx_gpu *gpu, uint64_t address, struct rx_gpu_memory *memory_p,
 	struct rx_gpu_error *error);
 int gpu_export(struct rx_gpu *gpu, uint64_t address, uint64_t bytes, struct rx_gpu_export *exports,

@@ -49,7 +49,7 @@ static uint32_t kind_of(const struct rx_gpu *gpu, uint64_t address)
 }
 
 /* Of virtual memory the physical piece counts: the addresses may have had another one before. */
-static uint64_t id_of(const struct rx_gpu *gpu, uint64_t address, uint32_t kind)
+uint64_t gpu_identify(struct rx_gpu *gpu, uint64_t address, uint32_t kind)
 {
 	uint64_t id = 0;
 
@@ -87,7 +87,7 @@ int gpu_describe(struct rx_gpu *gpu, uint64_t address, struct rx_gpu_memory *mem
 	memory.bytes = bytes;
 	memory.device = (uint32_t)device;
 	memory.kind = kind_of(gpu, address);
-	memory.id = id_of(gpu, address, memory.kind);
+	memory.id = gpu_identify(gpu, address, memory.kind);
 	memcpy(memory.uuid, gpu->devices[device].info.uuid, sizeof(memory.uuid));
 	*memory_p = memory;
 	return RX_GPU_OK;
