@@ -252,15 +252,12 @@ DEV_FN uint32_t dev_inl_await_mark(const struct dev_inl *run, uint32_t me, uint3
 		uint64_t what = dev_load_word64(&mark->what);
 		uint64_t count = dev_load_acquire(&mark->count);
 
-		if ((uint32_t)(count >> 32) == run->round) {
-			/* Written before count, but it may have been read before that. */
-			if ((uint32_t)(what >> 32) != run->round)
-				what = dev_load_word64(&mark->what);
+		/* The two words of an early mark come in any order. */
+		if ((uint32_t)(count >> 32) == run->round && (uint32_t)(what >> 32) == run->round)
 			return (uint32_t)what == dev_inl_what(run->a) &&
 					       (uint32_t)count == run->a->count
 				       ? RX_INL_OK
 				       : RX_INL_E_MISMATCH;
-		}
 		dev_pause();
 		if (spins % DEV_SPINS == 0) {
 			uint32_t code = dev_inl_look(run, me, from, &since);
