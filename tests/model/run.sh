@@ -12,13 +12,15 @@ work=$(mktemp -d) || exit 99
 trap 'rm -rf "$work"' EXIT
 n_failed=0
 
+read -r -a cc <<<"${CC:-cc}"
+
 # explore NAME MODEL FLAG...: leaves the verifier's report in $work/NAME/report
 explore() {
 	local name=$1 model=$2
 	shift 2
 	mkdir -p "$work/$name" && cd "$work/$name" || return 1
 	spin -a "$@" "$dir/$model.pml" >build.log 2>&1 || { cat build.log; return 1; }
-	"${CC:-cc}" -O2 -w -DSAFETY -DMEMLIM=1500 -o pan pan.c >build.log 2>&1 ||
+	"${cc[@]}" -O2 -w -DSAFETY -DMEMLIM=1500 -o pan pan.c >build.log 2>&1 ||
 		{ cat build.log; return 1; }
 	timeout 300 ./pan -m1000000 -n >report 2>&1
 }
