@@ -87,6 +87,9 @@ rcclx_result comm_usable(struct rcclx_comm *comm)
 
 	if (r == RCCLX_OK)
 		r = sticky(comm);
+	/* What the ranks found themselves says more than that one of them gave up. */
+	if (r == RCCLX_OK && rx_unlikely(comm->kernels.on))
+		r = rank_kernels_fault(comm);
 	return r != RCCLX_OK ? r : comm_fault(comm, UINT32_MAX, NULL);
 }
 

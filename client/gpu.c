@@ -31,15 +31,18 @@ static const struct marker {
 	{"cuda", "cuInit", {"libcuda.so.1", "libcuda.so"}},
 };
 
-static struct {
+/* A device of ours is for one thread at a time: opened and used under its lock. */
+struct copier {
 	pthread_mutex_t lock;
+	struct rx_gpu_device *device; /* opened on first use */
+	void *stream;                 /* for copies */
+};
+
+static struct {
+	pthread_mutex_t lock; /* while it is looked for */
 	const struct rx_backend_v1 *ops;
 	struct rx_gpu *runtime;
-	/* For copies: opened on first use, under the lock. */
-	struct copier {
-		struct rx_gpu_device *device;
-		void *stream;
-	} copiers[RX_GPU_DEVICES_MAX];
+	struct copier copiers[RX_GPU_DEVICES_MAX];
 } gpu = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 /* ---- finding it ---- */
@@ -73,6 +76,8 @@ static bool try_backend(const char *name)
 	if (rx_backend_load(dir && dir[0] ? dir : PKGLIBDIR, name, &ops, why) ||
 		ops->open(&config, &gpu.runtime, NULL))
 		return false;
+	for (size_t i = 0; i < RX_ARRAY_SIZE(gpu.copiers); i++)
+		(void)pthread_mutex_init(&gpu.copiers[i].lock, NULL);
 	gpu.ops = ops;
 	atomic_store_explicit(&gpu_found, 1, memory_order_release);
 	return true;
@@ -140,18 +145,24 @@ rcclx_result gpu_export(const void *address, uint64_t bytes, struct rx_gpu_expor
 	return r ? failed("exporting device memory", r, &error) : RCCLX_OK;
 }
 
-/* With the lock held. */
-static int open_copier(uint32_t device, struct copier **copier_p, struct rx_gpu_error *error)
+/* Takes its lock, which is to be given back whatever is returned. */
+static int take_copier(uint32_t device, struct copier **copier_p, struct rx_gpu_error *error)
 {
 	struct copier *copier = &gpu.copiers[device];
 	int r = 0;
 
-	if (!copier->device)
+	(void)pthread_mutex_lock(&copier->lock);
+	if (rx_unlikely(!copier->device))
 		r = gpu.ops->device_open(gpu.runtime, device, &copier->device, error);
-	if (r == 0 && !copier->stream)
+	if (r == 0 && rx_unlikely(!copier->stream))
 		r = gpu.ops->stream_open(copier->device, false, &copier->stream, error);
 	*copier_p = copier;
 	return r;
+}
+
+static void give_back(struct copier *copier)
+{
+	(void)pthread_mutex_unlock(&copier->lock);
 }
 
 /* A stream of ours, so that nothing that the caller's streams do is waited for. */
@@ -162,13 +173,13 @@ rcclx_result gpu_sample(const struct rx_gpu_memory *memory, const struct rx_gpu_
 	struct copier *copier = NULL;
 	int r = 0;
 
-	(void)pthread_mutex_lock(&gpu.lock);
 	if (!idle)
-		r = open_copier(memory->device, &copier, &error);
+		r = take_copier(memory->device, &copier, &error);
 	if (r == 0)
 		r = gpu.ops->sample(gpu.runtime, memory->base, sample,
 			copier ? copier->stream : NULL, rows, &error);
-	(void)pthread_mutex_unlock(&gpu.lock);
+	if (copier)
+		give_back(copier);
 	return r ? failed("reading device memory", r, &error) : RCCLX_OK;
 }
 
@@ -176,14 +187,18 @@ static int copy_now(
 	uint32_t device, uint64_t to, uint64_t from, uint64_t bytes, struct rx_gpu_error *error)
 {
 	struct copier *copier = NULL;
-	int r = open_copier(device, &copier, error);
+	int r = take_copier(device, &copier, error);
 
 	if (r == 0)
 		r = gpu.ops->copy(copier->device, copier->stream, to, from, bytes, error);
-	if (r)
-		return r;
-	while ((r = gpu.ops->stream_query(copier->device, copier->stream, error)) == RX_GPU_BUSY)
+	while (r == 0 &&
+		(r = gpu.ops->stream_query(copier->device, copier->stream, error)) == RX_GPU_BUSY) {
+		/* Others may launch meanwhile. */
+		give_back(copier);
 		(void)sched_yield();
+		r = take_copier(device, &copier, error);
+	}
+	give_back(copier);
 	return r;
 }
 
@@ -202,11 +217,9 @@ rcclx_result gpu_copy(void *to, const void *from, uint64_t bytes)
 		memcpy(to, from, bytes);
 		return RCCLX_OK;
 	}
-	(void)pthread_mutex_lock(&gpu.lock);
 	if (r == 0)
 		r = copy_now(memory.device, (uint64_t)(uintptr_t)to, (uint64_t)(uintptr_t)from,
 			bytes, &error);
-	(void)pthread_mutex_unlock(&gpu.lock);
 	return r ? failed("copying device memory", r, &error) : RCCLX_OK;
 }
 
@@ -267,25 +280,43 @@ rcclx_result gpu_map_shared(uint32_t device, const struct rx_gpu_export *shared,
 	struct copier *copier = NULL;
 	int r = 0;
 
-	(void)pthread_mutex_lock(&gpu.lock);
-	r = open_copier(device, &copier, &error);
+	r = take_copier(device, &copier, &error);
 	if (r == 0)
 		r = map_shared(copier->device, shared, rows, n_rows, address_p, &error);
-	(void)pthread_mutex_unlock(&gpu.lock);
+	give_back(copier);
 	return r ? failed("mapping the daemon's device memory", r, &error) : RCCLX_OK;
+}
+
+rcclx_result gpu_find_kernel(uint32_t device, const char *name)
+{
+	const struct rx_gpu_launch launch = {.kernel = name};
+	struct rx_gpu_error error = {0};
+	struct copier *copier = NULL;
+	int r = take_copier(device, &copier, &error);
+
+	if (r == 0)
+		r = gpu.ops->launch(copier->device, NULL, &launch, &error);
+	give_back(copier);
+	return r ? failed("finding a kernel", r, &error) : RCCLX_OK;
+}
+
+static int launch_in(const struct gpu_stream *stream, const struct rx_gpu_launch *launch,
+	struct rx_gpu_error *error)
+{
+	struct copier *copier = NULL;
+	int r = take_copier(stream->device, &copier, error);
+
+	if (r == 0)
+		r = gpu.ops->launch(copier->device, stream->native, launch, error);
+	give_back(copier);
+	return r;
 }
 
 rcclx_result gpu_launch(const struct gpu_stream *stream, const struct rx_gpu_launch *launch)
 {
 	struct rx_gpu_error error = {0};
-	struct copier *copier = NULL;
-	int r = 0;
+	int r = launch_in(stream, launch, &error);
 
-	(void)pthread_mutex_lock(&gpu.lock);
-	r = open_copier(stream->device, &copier, &error);
-	if (r == 0)
-		r = gpu.ops->launch(copier->device, stream->native, launch, &error);
-	(void)pthread_mutex_unlock(&gpu.lock);
 	return r ? failed("launching a kernel", r, &error) : RCCLX_OK;
 }
 
@@ -308,8 +339,7 @@ rcclx_result gpu_alloc_marked(uint32_t device, uint64_t bytes, struct rx_gpu_sam
 	int r = 0;
 
 	*sample = (struct rx_gpu_sample){.bytes = bytes, .seed = rx_now_ns()};
-	(void)pthread_mutex_lock(&gpu.lock);
-	r = open_copier(device, &copier, &error);
+	r = take_copier(device, &copier, &error);
 	if (r == 0)
 		r = gpu.ops->alloc(copier->device, bytes, &address, &error);
 	if (r == 0)
@@ -318,7 +348,7 @@ rcclx_result gpu_alloc_marked(uint32_t device, uint64_t bytes, struct rx_gpu_sam
 		r = gpu.ops->sample(gpu.runtime, address, sample, copier->stream, rows, &error);
 	if (r && address)
 		gpu.ops->free(copier->device, address);
-	(void)pthread_mutex_unlock(&gpu.lock);
+	give_back(copier);
 	if (r)
 		return failed("making memory for calls in a stream", r, &error);
 	*address_p = address;
@@ -327,9 +357,11 @@ rcclx_result gpu_alloc_marked(uint32_t device, uint64_t bytes, struct rx_gpu_sam
 
 void gpu_free(uint32_t device, uint64_t address)
 {
-	(void)pthread_mutex_lock(&gpu.lock);
-	gpu.ops->free(gpu.copiers[device].device, address);
-	(void)pthread_mutex_unlock(&gpu.lock);
+	struct copier *copier = NULL;
+
+	if (take_copier(device, &copier, NULL) == 0)
+		gpu.ops->free(copier->device, address);
+	give_back(copier);
 }
 
 rcclx_result gpu_copy_in_stream(
@@ -341,11 +373,10 @@ rcclx_result gpu_copy_in_stream(
 
 	if (bytes == 0)
 		return RCCLX_OK;
-	(void)pthread_mutex_lock(&gpu.lock);
-	r = open_copier(stream->device, &copier, &error);
+	r = take_copier(stream->device, &copier, &error);
 	if (r == 0)
 		r = gpu.ops->copy(copier->device, stream->native, to, from, bytes, &error);
-	(void)pthread_mutex_unlock(&gpu.lock);
+	give_back(copier);
 	return r ? failed("copying in the stream", r, &error) : RCCLX_OK;
 }
 
@@ -380,19 +411,18 @@ void gpu_capture_mode(int *mode)
 }
 
 /* Capturing has to be tried out once, which opening a device does. */
-static int know_device(uint32_t device, struct copier **copier_p, struct rx_gpu_error *error)
+static int know_device(uint32_t device, struct rx_gpu_error *error)
 {
-	int r = 0;
+	struct copier *copier = NULL;
+	int r = take_copier(device, &copier, error);
 
-	(void)pthread_mutex_lock(&gpu.lock);
-	r = open_copier(device, copier_p, error);
-	(void)pthread_mutex_unlock(&gpu.lock);
+	give_back(copier);
 	return r;
 }
 
 /* For graphs of runtimes that do not record what streams do with words. */
-static int launch_words(const struct gpu_stream *stream, struct copier *copier,
-	const struct rx_dev_words *words, struct rx_gpu_error *error)
+static int launch_words(const struct gpu_stream *stream, const struct rx_dev_words *words,
+	struct rx_gpu_error *error)
 {
 	const struct rx_gpu_launch launch = {
 		.kernel = RX_DEV_WORDS_NAME,
@@ -402,12 +432,7 @@ static int launch_words(const struct gpu_stream *stream, struct copier *copier,
 		.n_threads = 1,
 	};
 
-	int r = 0;
-
-	(void)pthread_mutex_lock(&gpu.lock);
-	r = gpu.ops->launch(copier->device, stream->native, &launch, error);
-	(void)pthread_mutex_unlock(&gpu.lock);
-	return r;
+	return launch_in(stream, &launch, error);
 }
 
 static bool needs_kernel(const struct gpu_stream *stream)
@@ -422,8 +447,7 @@ static bool needs_kernel(const struct gpu_stream *stream)
 rcclx_result gpu_stream_begin(const struct gpu_stream *stream, uint64_t word, uint64_t value)
 {
 	struct rx_gpu_error error = {0};
-	struct copier *copier = NULL;
-	int r = know_device(stream->device, &copier, &error);
+	int r = know_device(stream->device, &error);
 
 	if (r == 0 && needs_kernel(stream)) {
 		const struct rx_dev_words words = {
@@ -432,7 +456,7 @@ rcclx_result gpu_stream_begin(const struct gpu_stream *stream, uint64_t word, ui
 			.first_value = value,
 		};
 
-		r = launch_words(stream, copier, &words, &error);
+		r = launch_words(stream, &words, &error);
 	} else if (r == 0) {
 		r = gpu.ops->stream_write(gpu.runtime, stream->native, word, value, &error);
 	}
@@ -451,8 +475,7 @@ static int wait_and_reset(
 rcclx_result gpu_stream_end(const struct gpu_stream *stream, uint64_t word, uint64_t value)
 {
 	struct rx_gpu_error error = {0};
-	struct copier *copier = NULL;
-	int r = know_device(stream->device, &copier, &error);
+	int r = know_device(stream->device, &error);
 
 	if (r == 0 && needs_kernel(stream)) {
 		const struct rx_dev_words words = {
@@ -463,7 +486,7 @@ rcclx_result gpu_stream_end(const struct gpu_stream *stream, uint64_t word, uint
 			/* NOLINTEND(performance-no-int-to-ptr) */
 		};
 
-		r = launch_words(stream, copier, &words, &error);
+		r = launch_words(stream, &words, &error);
 	} else if (r == 0 && stream->captured) {
 		r = wait_and_reset(stream, word, value, &error);
 	} else if (r == 0) {

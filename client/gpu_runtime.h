@@ -51,6 +51,9 @@ uint64_t gpu_ticks(uint32_t device, uint64_t ns);
 rcclx_result gpu_map_shared(uint32_t device, const struct rx_gpu_export *shared,
 	const uint8_t *rows, uint32_t n_rows, uint64_t *address_p);
 
+/** gpu_find_kernel() - load it now, so that launching it does not wait for that */
+rcclx_result gpu_find_kernel(uint32_t device, const char *name);
+
 /* ---- streams ---- */
 
 struct gpu_stream {

@@ -110,7 +110,9 @@ static rcclx_result start_all(
 		}
 		err_first_note(&first, r);
 	}
-	/* Only now may a stream wait: it has to come to the others. */
+	/* Only now may a stream wait: it has to come to the others. Kernels do not wait for them.
+	 */
+	err_first_note(&first, stream_launch(streams, n_streams));
 	for (uint32_t i = 0; i < n_streams; i++)
 		err_first_note(&first, stream_end(&streams[i]));
 	return err_first_return(&first);

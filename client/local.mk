@@ -55,9 +55,10 @@ librx_client_la_SOURCES = \
 	client/placement.c \
 	client/placement.h \
 	client/precision.c \
+	client/precision.h \
+	client/rank_faults.c \
 	client/rank_kernels.c \
 	client/rank_kernels.h \
-	client/precision.h \
 	client/session.c \
 	client/session.h \
 	client/stage.c \

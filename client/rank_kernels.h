@@ -11,6 +11,8 @@
 #include "rcclx.h"
 #include "../kernels/device/inline_abi.h"
 
+struct call;
+struct gpu_stream;
 struct rx_cell;
 
 /* A communicator's. */
@@ -34,5 +36,25 @@ void rank_kernels_look(struct rank_kernels *kernels);
 
 /** rank_kernels_open() - @comm was joined: map what is offered, and hear what was decided */
 void rank_kernels_open(struct rcclx_comm *comm);
+
+/** rank_kernels_fault() - RCCLX_OK, or how a kernel of @comm has failed, which is sticky then */
+rcclx_result rank_kernels_fault(struct rcclx_comm *comm);
+
+/** rank_kernels_serve() - is @call, in the order of a stream, served by a kernel of ours? */
+bool rank_kernels_serve(const struct call *call);
+
+/** rank_kernels_check() - may kernels of @comm be put into @stream? */
+rcclx_result rank_kernels_check(const struct rcclx_comm *comm, const struct gpu_stream *stream);
+
+/* One rank's part of a launch; addresses are the device's. */
+struct rank_launch {
+	const struct call *call;
+	uint64_t send;
+	uint64_t recv;
+};
+
+/** rank_kernels_launch() - of @n ranks of one communicator that make the same call in @stream */
+rcclx_result rank_kernels_launch(
+	const struct gpu_stream *stream, const struct rank_launch *ranks, uint32_t n);
 
 #endif

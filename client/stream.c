@@ -7,12 +7,16 @@
  *
  * Memory that the daemon cannot use in place passes through memory of ours on the same device.
  * Setting that up, and registering memory, happens on first use, and may take a while.
+ *
+ * Where ranks run kernels themselves, the call is one in the stream, and the daemon does not hear
+ * of it.
  */
 #include "stream.h"
 
 #include "comm.h"
 #include "err.h"
 #include "op_state.h"
+#include "rank_kernels.h"
 #include "session.h"
 #include "stage.h"
 #include "../kernels/coll_types.h"
@@ -20,6 +24,7 @@
 #include "../shm/rx_gate_abi.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 /* How long destroying a communicator waits for streams to come to its calls, then for the daemon */
 #define DRAIN_NS  (10 * RX_NS_PER_SEC)
@@ -69,6 +74,21 @@ static rcclx_result place(const struct stream_call *sc, uint32_t slot, struct bu
 	if (r != RCCLX_OK || buffer->ref.handle != RX_REGION_NONE)
 		return r;
 	return stage_get(client, &sc->stream, slot, buffer->bytes, &buffer->staged, &buffer->ref);
+}
+
+/* For a kernel in the stream, which reaches what is on its device. */
+static rcclx_result place_for_kernel(
+	const struct stream_call *sc, uint32_t slot, struct buffer *buffer)
+{
+	struct rx_gpu_memory memory = {0};
+
+	if (buffer->bytes == 0)
+		return RCCLX_OK;
+	if (gpu_describe(buffer->address, &memory) == RX_GPU_OK && memory.kind != RX_GPU_MEM_HOST &&
+		(memory.kind == RX_GPU_MEM_MANAGED || memory.device == sc->stream.device))
+		return RCCLX_OK;
+	return stage_get(sc->call->comm->client, &sc->stream, slot, buffer->bytes, &buffer->staged,
+		&buffer->ref);
 }
 
 static rcclx_result copy_in(const struct stream_call *sc, const struct buffer *buffer)
@@ -137,6 +157,25 @@ static rcclx_result spoilt(struct rcclx_comm *comm, rcclx_result r)
 	return comm_fail(comm, r);
 }
 
+static rcclx_result begin_kernel(struct stream_call *sc, uint32_t position)
+{
+	const struct op_request *request = &sc->call->request;
+	struct buffer send = {.address = request->send, .bytes = request->send_bytes};
+	struct buffer recv = {.address = request->recv, .bytes = request->recv_bytes};
+	rcclx_result r = rank_kernels_check(sc->call->comm, &sc->stream);
+
+	if (r == RCCLX_OK)
+		r = place_for_kernel(sc, 2 * position, &send);
+	if (r == RCCLX_OK)
+		r = place_for_kernel(sc, 2 * position + 1, &recv);
+	if (r == RCCLX_OK)
+		r = copy_in(sc, &send);
+	sc->staged = recv.staged;
+	sc->send = send.staged ? send.staged : (uint64_t)(uintptr_t)send.address;
+	sc->recv = recv.staged ? recv.staged : (uint64_t)(uintptr_t)recv.address;
+	return r;
+}
+
 static rcclx_result begin(struct stream_call *sc, uint32_t position)
 {
 	const struct op_request *request = &sc->call->request;
@@ -169,25 +208,155 @@ rcclx_result stream_begin(const struct call *call, uint32_t position, struct str
 	*sc = (struct stream_call){.call = call};
 	if (r != RCCLX_OK)
 		return r;
-	op_take_completions(comm->client);
+	sc->by_kernel = rank_kernels_serve(call);
+	if (!sc->by_kernel)
+		op_take_completions(comm->client);
 	r = gpu_stream_look(call->config.stream, &sc->stream);
 	if (r != RCCLX_OK)
 		return r;
 	if (sc->stream.captured)
 		gpu_capture_mode(&mode);
-	r = gates_open(comm->client);
-	if (r == RCCLX_OK)
+	if (sc->by_kernel)
+		r = begin_kernel(sc, position);
+	else
+		r = gates_open(comm->client);
+	if (r == RCCLX_OK && !sc->by_kernel)
 		r = begin(sc, position);
 	if (sc->stream.captured)
 		gpu_capture_mode(&mode);
 	return r;
 }
 
+/* ---- kernels ---- */
+
+static int compare_u64(uint64_t a, uint64_t b)
+{
+	return (a > b) - (a < b);
+}
+
+/* By communicator, in an order that all processes find. */
+static int compare_comms(const struct rcclx_comm *a, const struct rcclx_comm *b)
+{
+	int order = compare_u64(a->comm_id, b->comm_id);
+
+	/* Two daemons may have given the same number. */
+	return order != 0 ? order : memcmp(&a->id, &b->id, sizeof(a->id));
+}
+
+static int by_rank(const void *a_p, const void *b_p)
+{
+	const struct stream_call *a = *(struct stream_call *const *)a_p;
+	const struct stream_call *b = *(struct stream_call *const *)b_p;
+	int order = compare_comms(a->call->comm, b->call->comm);
+
+	if (order == 0)
+		order = compare_u64(a->call->comm->rank, b->call->comm->rank);
+	return order != 0 ? order : (a > b) - (a < b);
+}
+
+/* A communicator's calls in their order; ranks of one stream beside each other. */
+static int by_turn(const void *a_p, const void *b_p)
+{
+	const struct stream_call *a = *(struct stream_call *const *)a_p;
+	const struct stream_call *b = *(struct stream_call *const *)b_p;
+	int order = compare_comms(a->call->comm, b->call->comm);
+
+	if (order == 0)
+		order = compare_u64(a->turn, b->turn);
+	if (order == 0)
+		order = compare_u64((uintptr_t)a->stream.native, (uintptr_t)b->stream.native);
+	return order != 0 ? order : compare_u64(a->call->comm->rank, b->call->comm->rank);
+}
+
+/* Their peers wait for them. */
+static rcclx_result spoilt_all(struct stream_call *const *calls, uint32_t n, rcclx_result r)
+{
+	for (uint32_t i = 0; i < n; i++)
+		(void)spoilt(calls[i]->call->comm, r);
+	return r;
+}
+
+static rcclx_result launch(struct stream_call *const *calls, uint32_t n)
+{
+	struct rank_launch ranks[RX_INL_MAX_RANKS] = {{0}};
+	const struct rx_op_sig *sig = &calls[0]->call->request.sig;
+	rcclx_result r = RCCLX_OK;
+
+	for (uint32_t i = 0; i < n && r == RCCLX_OK; i++) {
+		const struct call *call = calls[i]->call;
+
+		ranks[i] = (struct rank_launch){
+			.call = call, .send = calls[i]->send, .recv = calls[i]->recv};
+		if (!rx_sig_equal(&call->request.sig, sig))
+			r = comm_mismatch(
+				calls[0]->call->comm, sig, call->comm->rank, &call->request.sig);
+	}
+	if (r == RCCLX_OK)
+		r = rank_kernels_launch(&calls[0]->stream, ranks, n);
+	return r == RCCLX_OK ? r : spoilt_all(calls, n, r);
+}
+
+/* How many of the first calls are one launch: ranks of a communicator that wait for each other. */
+static uint32_t n_together(struct stream_call *const *calls, uint32_t n)
+{
+	uint32_t k = 1;
+
+	while (k < n && k < RX_INL_MAX_RANKS &&
+		compare_comms(calls[k]->call->comm, calls[0]->call->comm) == 0 &&
+		calls[k]->turn == calls[0]->turn &&
+		calls[k]->stream.native == calls[0]->stream.native)
+		k++;
+	return k;
+}
+
+static void number(struct stream_call **calls, uint32_t n)
+{
+	qsort(calls, n, sizeof(calls[0]), by_rank);
+	for (uint32_t i = 0; i < n; i++)
+		calls[i]->turn = i > 0 && calls[i - 1]->call->comm == calls[i]->call->comm
+					 ? calls[i - 1]->turn + 1
+					 : 0;
+}
+
+rcclx_result stream_launch(struct stream_call *calls, uint32_t n)
+{
+	struct err_first first = {0};
+	struct stream_call **kernels = NULL;
+	uint32_t n_kernels = 0;
+
+	for (uint32_t i = 0; i < n; i++)
+		n_kernels += calls[i].by_kernel;
+	if (n_kernels == 0)
+		return RCCLX_OK;
+	kernels = calloc(n_kernels, sizeof(kernels[0]));
+	if (!kernels) {
+		(void)err_set(RCCLX_ERR_NO_MEMORY, "out of memory for a group");
+		for (uint32_t i = 0; i < n; i++)
+			if (calls[i].by_kernel)
+				(void)spoilt(calls[i].call->comm, RCCLX_ERR_NO_MEMORY);
+		return RCCLX_ERR_NO_MEMORY;
+	}
+	n_kernels = 0;
+	for (uint32_t i = 0; i < n; i++)
+		if (calls[i].by_kernel)
+			kernels[n_kernels++] = &calls[i];
+	number(kernels, n_kernels);
+	qsort(kernels, n_kernels, sizeof(kernels[0]), by_turn);
+	for (uint32_t i = 0, k = 0; i < n_kernels; i += k) {
+		k = n_together(&kernels[i], n_kernels - i);
+		err_first_note(&first, launch(&kernels[i], k));
+	}
+	free(kernels);
+	return err_first_return(&first);
+}
+
 rcclx_result stream_end(const struct stream_call *sc)
 {
-	rcclx_result r = gpu_stream_end(
-		&sc->stream, sc->gate.done, sc->stream.captured ? 1 : sc->gate.value);
+	rcclx_result r = RCCLX_OK;
 
+	if (!sc->by_kernel)
+		r = gpu_stream_end(
+			&sc->stream, sc->gate.done, sc->stream.captured ? 1 : sc->gate.value);
 	if (r == RCCLX_OK)
 		r = copy_out(sc);
 	return r == RCCLX_OK ? r : spoilt(sc->call->comm, r);
@@ -196,8 +365,11 @@ rcclx_result stream_end(const struct stream_call *sc)
 rcclx_result stream_run(const struct call *call)
 {
 	struct stream_call sc;
+	struct stream_call *alone = &sc;
 	rcclx_result r = stream_begin(call, 0, &sc);
 
+	if (r == RCCLX_OK && sc.by_kernel)
+		r = launch(&alone, 1);
 	return r == RCCLX_OK ? stream_end(&sc) : r;
 }
 

@@ -6,6 +6,7 @@
 #include "gpu_streams.h"
 #include "gpu_words.h"
 #include "../kernels/coll_extent.h"
+#include "../kernels/coll_types.h"
 #include "../kernels/device/device_abi.h"
 
 #include <stdio.h>
@@ -109,25 +110,10 @@ static int fill_buffers(
 
 static const char *kernel_of(const struct gpu_run *run, char name[32])
 {
-	static const char *const suffixes[RX_DTYPE_N] = {
-		[RX_INT8] = "i8",
-		[RX_UINT8] = "u8",
-		[RX_INT32] = "i32",
-		[RX_UINT32] = "u32",
-		[RX_INT64] = "i64",
-		[RX_UINT64] = "u64",
-		[RX_FLOAT16] = "f16",
-		[RX_FLOAT32] = "f32",
-		[RX_FLOAT64] = "f64",
-		[RX_BFLOAT16] = "bf16",
-		[RX_FLOAT8E4M3] = "e4m3",
-		[RX_FLOAT8E5M2] = "e5m2",
-	};
-
 	if (!run->low && !rx_coll_reduces(run->coll))
 		return RX_DEV_COPY_NAME;
 	(void)snprintf(name, 32, "%s%s", run->low ? RX_DEV_MX_PREFIX : RX_DEV_REDUCE_PREFIX,
-		suffixes[run->dtype]);
+		rx_dtype_suffix(run->dtype));
 	return name;
 }
 

@@ -247,16 +247,11 @@ static void run(struct op *op)
 	answer_no_memory(op);
 }
 
-static bool sig_equal(const struct rx_op_sig *a, const struct rx_op_sig *b)
-{
-	return memcmp(a, b, sizeof(*a)) == 0;
-}
-
 uint32_t op_first_odd(const struct op *op)
 {
 	uint32_t rank = 1;
 
-	while (rank < op->comm->n_ranks && sig_equal(&op->parts[rank].sig, &op->parts[0].sig))
+	while (rank < op->comm->n_ranks && rx_sig_equal(&op->parts[rank].sig, &op->parts[0].sig))
 		rank++;
 	return rank;
 }
@@ -265,7 +260,7 @@ uint32_t op_first_odd(const struct op *op)
 static void answer_mismatch(struct op *op, uint32_t odd)
 {
 	for (uint32_t rank = 0; rank < op->comm->n_ranks; rank++) {
-		bool as_first = sig_equal(&op->parts[rank].sig, &op->parts[0].sig);
+		bool as_first = rx_sig_equal(&op->parts[rank].sig, &op->parts[0].sig);
 		uint32_t peer = as_first ? odd : 0;
 
 		answer_part(op, rank,

@@ -11,21 +11,22 @@ struct alias {
 
 static const struct {
 	const char *name;
+	const char *suffix; /* of kernels */
 	uint32_t size;
 	bool is_float;
 } dtypes[RX_DTYPE_N] = {
-	[RX_INT8] = {"int8", 1, false},
-	[RX_UINT8] = {"uint8", 1, false},
-	[RX_INT32] = {"int32", 4, false},
-	[RX_UINT32] = {"uint32", 4, false},
-	[RX_INT64] = {"int64", 8, false},
-	[RX_UINT64] = {"uint64", 8, false},
-	[RX_FLOAT16] = {"float16", 2, true},
-	[RX_FLOAT32] = {"float32", 4, true},
-	[RX_FLOAT64] = {"float64", 8, true},
-	[RX_BFLOAT16] = {"bfloat16", 2, true},
-	[RX_FLOAT8E4M3] = {"float8e4m3", 1, true},
-	[RX_FLOAT8E5M2] = {"float8e5m2", 1, true},
+	[RX_INT8] = {"int8", "i8", 1, false},
+	[RX_UINT8] = {"uint8", "u8", 1, false},
+	[RX_INT32] = {"int32", "i32", 4, false},
+	[RX_UINT32] = {"uint32", "u32", 4, false},
+	[RX_INT64] = {"int64", "i64", 8, false},
+	[RX_UINT64] = {"uint64", "u64", 8, false},
+	[RX_FLOAT16] = {"float16", "f16", 2, true},
+	[RX_FLOAT32] = {"float32", "f32", 4, true},
+	[RX_FLOAT64] = {"float64", "f64", 8, true},
+	[RX_BFLOAT16] = {"bfloat16", "bf16", 2, true},
+	[RX_FLOAT8E4M3] = {"float8e4m3", "e4m3", 1, true},
+	[RX_FLOAT8E5M2] = {"float8e5m2", "e5m2", 1, true},
 };
 
 static const char *const redops[RX_REDOP_N] = {
@@ -127,6 +128,11 @@ uint32_t rx_dtype_size(uint32_t dtype)
 const char *rx_dtype_name(uint32_t dtype)
 {
 	return dtype < RX_DTYPE_N ? dtypes[dtype].name : "?";
+}
+
+const char *rx_dtype_suffix(uint32_t dtype)
+{
+	return dtype < RX_DTYPE_N ? dtypes[dtype].suffix : "?";
 }
 
 const char *rx_redop_name(uint32_t op)

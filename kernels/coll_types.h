@@ -62,6 +62,9 @@ const char *rx_dtype_name(uint32_t dtype);
 const char *rx_redop_name(uint32_t op);
 const char *rx_coll_name(uint32_t coll);
 
+/** rx_dtype_suffix() - of the names of GPU kernels: "f32" */
+const char *rx_dtype_suffix(uint32_t dtype);
+
 /**
  * rx_dtype_parse() - name or usual alias ("float", "half", "bf16", "int", "fp8_e4m3", ...)
  * Return: enum value, or -1. rx_redop_parse(), rx_coll_parse() likewise ("all_reduce" and

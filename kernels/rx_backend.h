@@ -460,7 +460,10 @@ struct rx_backend_v1 {
 	int (*copy)(struct rx_gpu_device *device, void *stream, uint64_t to, uint64_t from,
 		uint64_t bytes, struct rx_gpu_error *error);
 
-	/** launch() - put a kernel into @stream; a kernel that is not there is RX_GPU_E_UNSUPPORTED
+	/**
+	 * launch() - put a kernel into @stream; a kernel that is not there is RX_GPU_E_UNSUPPORTED
+	 *
+	 * With no blocks it is only looked for, and loaded.
 	 */
 	int (*launch)(struct rx_gpu_device *device, void *stream,
 		const struct rx_gpu_launch *launch, struct rx_gpu_error *error);

@@ -18,6 +18,8 @@
 #include "rx_map.h"
 #include "rx_wake.h"
 
+#include <string.h>
+
 /* Local view of a communicator's memory; the same on clients and daemon. */
 struct rx_fabric {
 	const struct rx_fabric_ctl *ctl;
@@ -50,6 +52,12 @@ static inline uint8_t *rx_fabric_chunk(
 {
 	return fabric->staging + (size_t)rank * RX_STAGE_RANK_SIZE + 2u * RX_FLAT_BYTES +
 	       (size_t)index * RX_CHUNK_BYTES;
+}
+
+/** rx_sig_equal() - the same call? */
+static inline bool rx_sig_equal(const struct rx_op_sig *a, const struct rx_op_sig *b)
+{
+	return memcmp(a, b, sizeof(*a)) == 0;
 }
 
 /** rx_seq_reached() - has a free-running 32-bit counter @now come to @target? */

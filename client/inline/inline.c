@@ -126,11 +126,6 @@ static void announce(struct inline_run *run, enum rx_early early, bool single)
 	rx_fabric_publish(&comm->fabric, comm->rank, seq);
 }
 
-static bool sig_equal(const struct rx_op_sig *a, const struct rx_op_sig *b)
-{
-	return memcmp(a, b, sizeof(*a)) == 0;
-}
-
 /*
  * Wait for the peers' entries and compare. A rank looks at all entries before it reports, so that a
  * mismatch is one for every rank, and the next op starts in step.
@@ -151,7 +146,7 @@ static rcclx_result agree(struct inline_run *run, enum rx_early early)
 		if (r != RCCLX_OK)
 			return r;
 		sig = entry->sig;
-		if (!sig_equal(&sig, &run->call->sig) && odd_rank == UINT32_MAX) {
+		if (!rx_sig_equal(&sig, &run->call->sig) && odd_rank == UINT32_MAX) {
 			odd_rank = rank;
 			odd_sig = sig;
 		}

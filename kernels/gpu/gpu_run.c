@@ -187,7 +187,7 @@ static int launch_here(struct rx_gpu_device *device, void *stream,
 	void *function = NULL;
 	int result = find_function(device, launch->kernel, &function, error);
 
-	if (result != RX_GPU_OK)
+	if (result != RX_GPU_OK || launch->n_blocks == 0)
 		return result;
 	memcpy(&extra[1], &args, sizeof(args));
 	result = gpu_device_check(device,

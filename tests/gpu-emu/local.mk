@@ -53,6 +53,8 @@ gpu_emu_daemon_tests = \
 	tests/gpu-emu/test_gpu_lowprec_hip \
 	tests/gpu-emu/test_gpu_nccl_cuda \
 	tests/gpu-emu/test_gpu_nccl_hip \
+	tests/gpu-emu/test_gpu_rank_kernels_cuda \
+	tests/gpu-emu/test_gpu_rank_kernels_hip \
 	tests/gpu-emu/test_gpu_stream_cuda \
 	tests/gpu-emu/test_gpu_stream_hip
 gpu_node = tests/gpu-emu/gpu_node.c tests/gpu-emu/gpu_node.h
@@ -104,6 +106,14 @@ tests_gpu_emu_test_gpu_nccl_cuda_LDADD = $(nccl_libs)
 tests_gpu_emu_test_gpu_nccl_hip_SOURCES = $(gpu_nccl)
 tests_gpu_emu_test_gpu_nccl_hip_CPPFLAGS = $(gpu_emu_hip_flags)
 tests_gpu_emu_test_gpu_nccl_hip_LDADD = $(nccl_libs)
+
+tests_gpu_emu_test_gpu_rank_kernels_cuda_SOURCES = tests/gpu-emu/test_gpu_rank_kernels.c $(gpu_node)
+tests_gpu_emu_test_gpu_rank_kernels_cuda_CPPFLAGS = $(gpu_emu_cuda_flags)
+tests_gpu_emu_test_gpu_rank_kernels_cuda_LDADD = $(integration_libs)
+
+tests_gpu_emu_test_gpu_rank_kernels_hip_SOURCES = tests/gpu-emu/test_gpu_rank_kernels.c $(gpu_node)
+tests_gpu_emu_test_gpu_rank_kernels_hip_CPPFLAGS = $(gpu_emu_hip_flags)
+tests_gpu_emu_test_gpu_rank_kernels_hip_LDADD = $(integration_libs)
 
 tests_gpu_emu_test_gpu_stream_cuda_SOURCES = tests/gpu-emu/test_gpu_stream.c $(gpu_node)
 tests_gpu_emu_test_gpu_stream_cuda_CPPFLAGS = $(gpu_emu_cuda_flags)
