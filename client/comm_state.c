@@ -137,10 +137,15 @@ static rcclx_result abort_mismatch(struct rcclx_comm *comm, const struct rx_fabr
 	comm_describe(&ctl->abort_sig[0], sides[0], sizeof(sides[0]));
 	comm_describe(&ctl->abort_sig[1], sides[1], sizeof(sides[1]));
 	return err_set(RCCLX_ERR_MISMATCH,
-		"the ranks disagree: rank %u called %s, rank %u called %s, one of them with another "
-		"executor (a blocking call and a started one do not match); the communicator of "
+		"the ranks disagree: rank %u called %s, rank %u called %s%s; the communicator of "
 		"%u ranks is aborted",
-		ctl->abort_rank, sides[0], ctl->abort_other, sides[1], comm->n_ranks);
+		ctl->abort_rank, sides[0], ctl->abort_other, sides[1],
+		ctl->kernels == RX_KERNELS_ON &&
+				!rx_sig_equal(&ctl->abort_sig[0], &ctl->abort_sig[1])
+			? ""
+			: ", one of them with another executor (a blocking call and a started one "
+			  "do not match)",
+		comm->n_ranks);
 }
 
 static rcclx_result aborted_for(

@@ -112,8 +112,10 @@ static void let_go(const struct rcclx_client *client, const struct rcclx_comm *c
 	for (uint32_t i = 1; i < all.n_bells; i++)
 		if (all.bells[i].client == client && (!comm || all.bells[i].comm == comm))
 			orphan(i);
+	/* Kernels of one that is gone may still meet their peers': they have their time. */
 	for (uint32_t i = 1; i < all.n_cells; i++)
-		if (all.cells[i].client == client && (!comm || all.cells[i].comm == comm))
+		if (all.cells[i].client == client && all.cells[i].comm &&
+			(!comm || all.cells[i].comm == comm))
 			rx_cell_abort(&all.gates->cells[i], 1);
 }
 

@@ -57,7 +57,7 @@ static rcclx_result aborted(struct rcclx_comm *comm, uint32_t ranks, const struc
 {
 	char who[512];
 	char op[96];
-	rcclx_result r = known_cause(comm, 0, sig);
+	rcclx_result r = known_cause(comm, ranks, sig);
 
 	if (r != RCCLX_OK)
 		return r;
@@ -89,6 +89,9 @@ static rcclx_result disagree(struct rcclx_comm *comm, uint32_t ranks, const stru
 	char who[512];
 	char op[96];
 
+	/* The daemon has seen both sides. */
+	if (comm_fault(comm, UINT32_MAX, NULL) == RCCLX_ERR_MISMATCH)
+		return RCCLX_ERR_MISMATCH;
 	name_ranks(comm, ranks, who, sizeof(who));
 	comm_describe(sig, op, sizeof(op));
 	return err_set(RCCLX_ERR_MISMATCH,

@@ -10,6 +10,7 @@
 #include "comm_mem.h"
 #include "daemon.h"
 #include "entry.h"
+#include "inline_kernels.h"
 #include "op.h"
 #include "p2p.h"
 #include "peer.h"
@@ -216,7 +217,10 @@ static uint64_t late_ranks(const struct comm *comm, uint64_t *stalled_ns_p)
 	uint64_t now = rx_now_ns();
 	uint64_t stalled_ns = 0;
 	uint64_t late = p2p_late(comm, &stalled_ns);
+	uint64_t since_ns = now;
 
+	late |= inline_kernels_late(comm->kernels, &since_ns);
+	stalled_ns = rx_max_u64(stalled_ns, now - since_ns);
 	if (comm->stall.late) {
 		late |= comm->stall.late;
 		stalled_ns = rx_max_u64(stalled_ns, now - comm->stall.since_ns);

@@ -4,6 +4,7 @@
 
 #include "comm.h"
 #include "daemon.h"
+#include "inline_kernels.h"
 #include "peer.h"
 #include "reply.h"
 #include "session.h"
@@ -89,6 +90,8 @@ void h_comm_abort(struct peer *peer, const struct rx_msg *msg, struct rx_fdset *
 {
 	struct member *member = member_find(peer->session, msg->comm_abort.member);
 	uint32_t reason = msg->comm_abort.reason;
+	uint32_t other = UINT32_MAX;
+	struct rx_op_sig sig[2];
 
 	(void)fds;
 	if (reason != RX_ABORT_USER && reason != RX_ABORT_ERROR && reason != RX_ABORT_DEADLINE) {
@@ -99,7 +102,10 @@ void h_comm_abort(struct peer *peer, const struct rx_msg *msg, struct rx_fdset *
 		reply_no_member(peer, msg->serial, msg->comm_abort.member);
 		return;
 	}
-	comm_abort(member->comm, reason, member->rank, UINT32_MAX, NULL);
+	if (reason == RX_ABORT_ERROR && inline_kernels_mismatch(member, &other, sig))
+		comm_abort(member->comm, RX_ABORT_MISMATCH, member->rank, other, sig);
+	else
+		comm_abort(member->comm, reason, member->rank, UINT32_MAX, NULL);
 	reply_ok(peer, msg->serial);
 }
 

@@ -6,17 +6,23 @@
  * What no rank may decide alone is whether its part is used: a rank that cannot map a slab says so,
  * and then nobody does. Ranks wait for that in the making of the communicator, for as long as they
  * would have waited for each other.
+ *
+ * A kernel that waits tells nobody, and its host does not wait with it. So while it is on, a timer
+ * compares which operations the ranks have begun: one that is behind for as long as nobody else has
+ * moved is late.
  */
 #include "inline_kernels.h"
 
 #include "comm_mem.h"
 #include "daemon.h"
 #include "loop.h"
+#include "op.h"
 #include "peer.h"
 #include "reply.h"
 #include "region.h"
 #include "session.h"
 #include "slab.h"
+#include "stall.h"
 #include "../kernels/device/inline_abi.h"
 #include "../shm/rx_cleanup.h"
 #include "../shm/rx_clock.h"
@@ -41,6 +47,8 @@
 
 /* After the end of a process, until its kernels have ended on all devices. */
 #define LINGER_NS (1 * RX_NS_PER_SEC)
+/* After one has left that others wait for, until they are told to give up. */
+#define LEFT_NS (10 * RX_NS_PER_SEC)
 
 struct rank {
 	struct slab_part *part;
@@ -62,6 +70,11 @@ struct inline_kernels {
 	struct loop_timer *timer;
 	bool decided;
 	bool on;
+	/* While it is on. */
+	uint64_t late;  /* bitmap of ranks; 0: nobody waits, as far as is known */
+	uint32_t front; /* operation that the others have begun, in rounds */
+	uint64_t since_ns;
+	bool reported;
 	struct rank ranks[];
 };
 
@@ -250,7 +263,10 @@ static void decide(struct inline_kernels *kernels, bool on)
 
 	kernels->decided = true;
 	kernels->on = on;
-	loop_timer_stop(kernels->timer);
+	if (on)
+		loop_timer_set(kernels->timer, comm->daemon->config.stall_report_ns);
+	else
+		loop_timer_stop(kernels->timer);
 	comm_mem_kernels(comm, on ? RX_KERNELS_ON : RX_KERNELS_OFF);
 	rx_debug("comm=%" PRIu64 " name=\"%s\" kernels of its ranks %s", comm->id, comm->name,
 		comm->kernels_why);
@@ -275,11 +291,164 @@ static void refuse(struct comm *comm, uint32_t rank, const char *why)
 	decide(comm->kernels, false);
 }
 
+/* ---- who is late ---- */
+
+static void abort_cells(const struct inline_kernels *kernels)
+{
+	for (uint32_t rank = 0; rank < kernels->n_ranks; rank++)
+		if (kernels->ranks[rank].cell)
+			rx_cell_abort(kernels->ranks[rank].cell, 1);
+}
+
+/* Of the last operation that a kernel of @rank has begun: the client's word. */
+static uint32_t round_of(const struct inline_kernels *kernels, uint32_t rank)
+{
+	return (uint32_t)(rx_cell_what(kernels->ranks[rank].cell) >> 32);
+}
+
+static struct rx_op_sig sig_of(const struct rx_cell *cell)
+{
+	uint32_t what = (uint32_t)rx_cell_what(cell);
+
+	return (struct rx_op_sig){
+		.coll = (uint8_t)RX_INL_WHAT_COLL(what),
+		.dtype = (uint8_t)RX_INL_WHAT_DTYPE(what),
+		.op = (uint8_t)RX_INL_WHAT_OP(what),
+		.root = RX_INL_WHAT_ROOT(what),
+		.count = (uint32_t)rx_cell_count(cell),
+	};
+}
+
+/* Bitmap of the ranks that have not begun what the first of all has, @front_p of rank @ahead_p. */
+static uint64_t find_behind(
+	const struct inline_kernels *kernels, uint32_t *front_p, uint32_t *ahead_p)
+{
+	uint64_t behind = 0;
+
+	*ahead_p = 0;
+	*front_p = round_of(kernels, 0);
+	for (uint32_t rank = 1; rank < kernels->n_ranks; rank++) {
+		uint32_t round = round_of(kernels, rank);
+
+		if (rx_seq_reached(*front_p, round))
+			continue;
+		*front_p = round;
+		*ahead_p = rank;
+	}
+	for (uint32_t rank = 0; rank < kernels->n_ranks; rank++)
+		if (!rx_seq_reached(round_of(kernels, rank), *front_p))
+			behind |= 1ull << rank;
+	return behind;
+}
+
+static void stall_over(struct inline_kernels *kernels)
+{
+	if (kernels->reported && kernels->comm)
+		stall_log_over(kernels->comm, rx_now_ns() - kernels->since_ns);
+	kernels->late = 0;
+	kernels->reported = false;
+}
+
+/*
+ * A late rank whose stream waits in an operation of the daemon's does not come. Where it only has
+ * posted one, its stream may still come to the kernel before.
+ */
+static bool waits_elsewhere(struct inline_kernels *kernels, uint32_t rank, uint32_t ahead)
+{
+	const struct op_part *part = op_pending_of(kernels->comm, rank, ahead);
+	struct rx_op_sig sig[2];
+
+	if (!part || !part->gate.word || !gate_is_open(&part->gate))
+		return false;
+	sig[0] = sig_of(kernels->ranks[ahead].cell);
+	sig[1] = part->sig;
+	comm_abort(kernels->comm, RX_ABORT_MISMATCH, ahead, rank, sig);
+	return true;
+}
+
+/* True: it is over with them. */
+static bool cannot_come(struct inline_kernels *kernels, uint64_t late, uint32_t ahead)
+{
+	for (uint64_t left = late; left; left &= left - 1) {
+		uint32_t rank = (uint32_t)__builtin_ctzll(left);
+
+		if (waits_elsewhere(kernels, rank, ahead))
+			return true;
+		/* What it put into its stream before may still run: so not at once. */
+		if (kernels->comm->members[rank]->status == RX_MEMBER_LEFT &&
+			rx_now_ns() - kernels->since_ns >= LEFT_NS) {
+			abort_cells(kernels);
+			return true;
+		}
+	}
+	return false;
+}
+
+static void look(struct inline_kernels *kernels)
+{
+	struct comm *comm = kernels->comm;
+	uint32_t front = 0;
+	uint32_t ahead = 0;
+	uint64_t late = 0;
+
+	if (comm->state != COMM_READY)
+		return;
+	late = find_behind(kernels, &front, &ahead);
+	if (late == 0 || kernels->late == 0 || front != kernels->front) {
+		stall_over(kernels);
+		kernels->late = late;
+		kernels->front = front;
+		kernels->since_ns = rx_now_ns();
+	} else {
+		const struct rx_op_sig sig = sig_of(kernels->ranks[ahead].cell);
+
+		kernels->late = late;
+		if (!kernels->reported)
+			stall_log_late(comm, &sig, rx_now_ns() - kernels->since_ns, late);
+		kernels->reported = true;
+		if (cannot_come(kernels, late, ahead))
+			return;
+	}
+	loop_timer_set(kernels->timer, comm->daemon->config.stall_report_ns);
+}
+
+uint64_t inline_kernels_late(const struct inline_kernels *kernels, uint64_t *since_ns_p)
+{
+	if (!kernels || !kernels->reported)
+		return 0;
+	*since_ns_p = kernels->since_ns;
+	return kernels->late;
+}
+
+bool inline_kernels_mismatch(
+	const struct member *member, uint32_t *other_p, struct rx_op_sig sig[2])
+{
+	const struct inline_kernels *kernels = member->comm->kernels;
+	uint32_t status = 0;
+	uint32_t others = 0;
+
+	if (!kernels || !kernels->on)
+		return false;
+	status = rx_cell_status(kernels->ranks[member->rank].cell);
+	others = RX_INL_STATUS_RANKS(status) & ~(1u << member->rank);
+	if (RX_INL_STATUS_CODE(status) != RX_INL_E_MISMATCH || others == 0 ||
+		(uint32_t)__builtin_ctz(others) >= kernels->n_ranks)
+		return false;
+	*other_p = (uint32_t)__builtin_ctz(others);
+	sig[0] = sig_of(kernels->ranks[member->rank].cell);
+	sig[1] = sig_of(kernels->ranks[*other_p].cell);
+	return true;
+}
+
+/* ---- */
+
 static void on_timer(void *owner)
 {
 	struct inline_kernels *kernels = owner;
 
-	if (kernels->comm)
+	if (kernels->comm && kernels->on)
+		look(kernels);
+	else if (kernels->comm)
 		refuse(kernels->comm, (uint32_t)__builtin_ctzll(~kernels->said),
 			"did not say in time whether it can");
 	else
@@ -328,18 +497,16 @@ void inline_kernels_member_gone(struct member *member)
 	refuse(member->comm, member->rank, "has gone");
 }
 
-static void abort_cells(const struct inline_kernels *kernels)
-{
-	for (uint32_t rank = 0; rank < kernels->n_ranks; rank++)
-		if (kernels->ranks[rank].cell)
-			rx_cell_abort(kernels->ranks[rank].cell, 1);
-}
-
 void inline_kernels_abort(struct comm *comm)
 {
 	refuse(comm, UINT32_MAX, "the communicator was aborted");
-	if (comm->kernels)
-		abort_cells(comm->kernels);
+	if (!comm->kernels)
+		return;
+	abort_cells(comm->kernels);
+	if (comm->kernels->on) {
+		stall_over(comm->kernels);
+		loop_timer_stop(comm->kernels->timer);
+	}
 }
 
 struct slab_part *inline_kernels_part(const struct comm *comm, uint32_t rank)

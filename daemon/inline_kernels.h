@@ -28,6 +28,19 @@ void inline_kernels_member_gone(struct member *member);
 /** inline_kernels_abort() - @comm is aborted: its kernels give up */
 void inline_kernels_abort(struct comm *comm);
 
+/**
+ * inline_kernels_late() - bitmap of ranks whose kernels others have waited for, for a while
+ * @since_ns_p: written if there are any
+ */
+uint64_t inline_kernels_late(const struct inline_kernels *kernels, uint64_t *since_ns_p);
+
+/**
+ * inline_kernels_mismatch() - is it that kernels disagreed why @member cannot go on?
+ * @other_p: one that it disagreed with; @sig: its side, and the other's
+ */
+bool inline_kernels_mismatch(
+	const struct member *member, uint32_t *other_p, struct rx_op_sig sig[2]);
+
 /** inline_kernels_part() - of @rank; NULL: it has none */
 struct slab_part *inline_kernels_part(const struct comm *comm, uint32_t rank);
 
