@@ -435,6 +435,8 @@ static void test_other_executor(void **state)
 
 	(void)state;
 	world_run(node, 2, rank_goes_elsewhere, NULL);
+	/* Its devices stay open. */
+	node_use_is_fine(node);
 	node_stop(node);
 }
 
@@ -506,7 +508,7 @@ static void test_stopped(void **state)
 	assert_true(flag_wait(world->shared, FLAG_READY, 1, 20000));
 	world_kill(world, 1, SIGSTOP);
 	expect(node, "comms", "late", 8000);
-	expect(node, "--json comms", "\"ranks\": [1]", 2000);
+	expect(node, "--json comms", "\"rank\": 1,\n        \"pid\": ", 2000);
 	flag_set(world->shared, FLAG_GO, 1);
 	world_kill(world, 1, SIGCONT);
 	world_join(world);
@@ -653,10 +655,12 @@ static void released(enum how how)
 	if (how == DAEMON_DIES)
 		node_kill(node);
 	world_join(world);
-	if (how == DAEMON_DIES)
+	if (how == DAEMON_DIES) {
 		node_forget(node);
-	else
-		node_stop(node);
+		return;
+	}
+	node_use_is_fine(node);
+	node_stop(node);
 }
 
 static void test_destroyed(void **state)
