@@ -28,7 +28,11 @@ static char runtime_path[500];
 
 static struct node *start_node(void)
 {
-	return node_start(&(struct node_options){.config = config_text});
+	struct node *node = node_start(&(struct node_options){.config = config_text});
+
+	/* Whoever waits for a while is reported. */
+	node_expect(node, "late ranks: ", 0, 8);
+	return node;
 }
 
 /* Of all devices: what the daemon has done. */
@@ -506,6 +510,7 @@ static void test_stopped(void **state)
 
 	(void)state;
 	assert_true(flag_wait(world->shared, FLAG_READY, 1, 20000));
+	node_expect(node, "late ranks: 1 (pid ", 1, 1);
 	world_kill(world, 1, SIGSTOP);
 	expect(node, "comms", "late", 8000);
 	expect(node, "--json comms", "\"rank\": 1,\n        \"pid\": ", 2000);
