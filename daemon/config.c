@@ -82,6 +82,7 @@ static const struct key gpu_keys[] = {
 	{"slab_bytes", KIND_COUNT64, AT(gpu.slab_bytes), 1u << 20, UINT64_C(1) << 40},
 	{"exchange_bytes", KIND_COUNT64, AT(gpu.exchange_bytes), 0, INT64_MAX},
 	{"slot_bytes", KIND_SLOT, AT(gpu.slot_bytes), RX_DEV_SLOT_MIN(RX_DEV_MAX_RANKS), 16u << 20},
+	{"stage_bytes", KIND_COUNT64, AT(gpu.stage_bytes), 1u << 16, UINT64_C(1) << 32},
 	{"barrier_timeout_s", KIND_SECONDS, AT(gpu.barrier_timeout_ns), 100, 3600000},
 };
 
@@ -127,6 +128,7 @@ struct config config_default(void)
 				.slab_bytes = 256u << 20,
 				.exchange_bytes = 512u << 20,
 				.slot_bytes = 256u << 10,
+				.stage_bytes = 64u << 20,
 				.barrier_timeout_ns = 30 * RX_NS_PER_SEC,
 			},
 		.limits =

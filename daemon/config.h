@@ -30,6 +30,7 @@ struct gpu_config {
 	uint64_t slab_bytes;         /* of that memory, on each device, for each user */
 	uint64_t exchange_bytes;     /* most on each device, for what devices exchange; 0: none */
 	uint64_t slot_bytes;         /* of a block's half of a rank's slot there */
+	uint64_t stage_bytes;        /* host memory between devices that do not reach each other */
 	uint64_t barrier_timeout_ns; /* of a kernel that waits for those of other devices */
 };
 

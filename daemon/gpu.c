@@ -72,6 +72,7 @@ struct gpu {
 	uint64_t event_ns;       /* worker: when something has happened last */
 	struct gpu_words *words; /* worker */
 	struct gpu_exchange *exchange;
+	uint64_t stage_bytes; /* never changes */
 
 	enum gpu_state state; /* loop thread, as the reason */
 	char reason[RX_BACKEND_WHY];
@@ -395,6 +396,7 @@ void gpu_note(struct gpu *gpu, uint32_t index, const struct rx_gpu_error *error)
 	pthread_mutex_lock(&gpu->lock);
 	view.n_ops = device->view.n_ops;
 	view.n_op_bytes = device->view.n_op_bytes;
+	view.n_staged = device->view.n_staged;
 	view.n_failures = device->view.n_failures + told;
 	news = error && view.state == GPU_FAILED && device->view.state != GPU_FAILED;
 	memcpy(view.error, device->view.error, sizeof(view.error));
@@ -407,15 +409,21 @@ void gpu_note(struct gpu *gpu, uint32_t index, const struct rx_gpu_error *error)
 			view.error);
 }
 
-void gpu_count(struct gpu *gpu, uint32_t device, uint64_t bytes)
+void gpu_count(struct gpu *gpu, uint32_t device, uint64_t bytes, bool staged)
 {
 	struct gpu_device_view *view = &gpu->devices[device].view;
 
 	pthread_mutex_lock(&gpu->lock);
 	view->n_ops++;
 	view->n_op_bytes += bytes;
+	view->n_staged += staged;
 	pthread_mutex_unlock(&gpu->lock);
 	gpu_note(gpu, device, NULL);
+}
+
+uint64_t gpu_stage_bytes(const struct gpu *gpu)
+{
+	return gpu->stage_bytes;
 }
 
 struct gpu_bells *gpu_bells(const struct gpu *gpu)
@@ -559,6 +567,7 @@ int gpu_new(uv_loop_t *loop, const struct config *config, struct gpu **gpu_p)
 		on_closed((uv_handle_t *)&gpu->async);
 		return r;
 	}
+	gpu->stage_bytes = config->gpu.stage_bytes;
 	load(gpu, config);
 	if (config->gpu.library)
 		gpu->library = strdup(config->gpu.library);

@@ -97,6 +97,7 @@ struct gpu_device_view {
 	struct rx_gpu_stats stats;
 	uint64_t n_ops;      /* that it took part in */
 	uint64_t n_op_bytes; /* of the buffers of the ranks that it served in them */
+	uint64_t n_staged;   /* of those operations: through host memory, gpu_stage.h */
 	uint64_t n_failures; /* that gpu_note() was told of */
 };
 
@@ -124,7 +125,10 @@ struct rx_gpu_device *gpu_opened(const struct gpu *gpu, uint32_t device);
 void gpu_note(struct gpu *gpu, uint32_t device, const struct rx_gpu_error *error);
 
 /** gpu_count() - @device has done its part of an operation, for ranks with @bytes in buffers */
-void gpu_count(struct gpu *gpu, uint32_t device, uint64_t bytes);
+void gpu_count(struct gpu *gpu, uint32_t device, uint64_t bytes, bool staged);
+
+/** gpu_stage_bytes() - most host memory of a communicator for gpu_stage.h */
+uint64_t gpu_stage_bytes(const struct gpu *gpu);
 
 /** gpu_bells() - of recorded graphs */
 struct gpu_bells *gpu_bells(const struct gpu *gpu);

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "gpu_blocks.h"
 
-#include "../kernels/device/device_abi.h"
-
-static struct rx_dev_block block_of(
+struct rx_dev_block gpu_blocks_of(
 	uint32_t coll, const struct rx_counts *counts, uint32_t from, uint32_t to)
 {
 	switch (coll) {
@@ -37,7 +35,7 @@ int gpu_blocks_fill(struct gpu *gpu, struct gpu_host *table, uint32_t coll,
 	*most_p = 0;
 	blocks = table->memory;
 	for (uint32_t i = 0; i < n_ranks * n_ranks && r == 0; i++) {
-		blocks[i] = block_of(coll, counts, i / n_ranks, i % n_ranks);
+		blocks[i] = gpu_blocks_of(coll, counts, i / n_ranks, i % n_ranks);
 		*most_p = rx_max_u64(*most_p, blocks[i].count);
 	}
 	return r;

@@ -9,6 +9,11 @@
 
 #include "gpu_host.h"
 #include "../kernels/coll_counts.h"
+#include "../kernels/device/device_abi.h"
+
+/** gpu_blocks_of() - what @from has for @to */
+struct rx_dev_block gpu_blocks_of(
+	uint32_t coll, const struct rx_counts *counts, uint32_t from, uint32_t to);
 
 /**
  * gpu_blocks_fill() - what the ranks' calls say; no device uses the table

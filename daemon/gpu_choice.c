@@ -22,7 +22,7 @@ static struct rx_device_plan plan_of(const struct gpu_run *run)
 
 bool gpu_choice_waits(const struct gpu_run *run)
 {
-	return run->devices && plan_of(run).meets;
+	return run->devices && !run->stage.devices && plan_of(run).meets;
 }
 
 static void fill_need(const struct gpu_run *run, struct gpu_exchange_need *need)
@@ -46,10 +46,12 @@ void gpu_choice_make(struct gpu_run *run)
 	run->plan = plan_of(run);
 	if (!run->plan.meets)
 		return;
-	fill_need(run, &need);
-	run->n_blocks = need.n_blocks;
-	if (gpu_exchange_take(run->gpu, &need, &run->streams->set) == GPU_WAITS)
-		return;
+	if (!run->stage.devices) {
+		fill_need(run, &need);
+		run->n_blocks = need.n_blocks;
+		if (gpu_exchange_take(run->gpu, &need, &run->streams->set) == GPU_WAITS)
+			return;
+	}
 	run->plan.meets = false;
 	run->plan.slots = false;
 	run->plan.algorithm = RX_DEV_DIRECT;

@@ -33,7 +33,6 @@ static void add(_Atomic uint64_t *count, uint64_t n)
 void gpu_counts_add(
 	struct gpu_counts *counts, const struct gpu_host *table, struct gpu *gpu, uint64_t devices)
 {
-	add(&counts->n_ops, 1);
 	for (uint32_t device = 0; device < gpu_n_devices(gpu); device++) {
 		const struct rx_dev_mx_counts *part = part_of(table, device);
 
@@ -44,6 +43,11 @@ void gpu_counts_add(
 			add(&counts->n_special, part[i].n_special);
 		}
 	}
+}
+
+void gpu_counts_op(struct gpu_counts *counts)
+{
+	add(&counts->n_ops, 1);
 }
 
 static uint64_t get(const _Atomic uint64_t *count)

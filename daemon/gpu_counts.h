@@ -27,9 +27,12 @@ RX_WARN_UNUSED int gpu_counts_make(
 /** gpu_counts_begin() - clear what belongs to @device, which does not run. Return: its address. */
 uint64_t gpu_counts_begin(struct gpu_host *table, uint32_t device);
 
-/** gpu_counts_add() - an operation of @devices, which have ended */
+/** gpu_counts_add() - kernels on @devices, which have ended */
 void gpu_counts_add(
 	struct gpu_counts *counts, const struct gpu_host *table, struct gpu *gpu, uint64_t devices);
+
+/** gpu_counts_op() - those were all of an operation */
+void gpu_counts_op(struct gpu_counts *counts);
 
 /** gpu_counts_account() - add them to @sum; @work is what one operation moves */
 void gpu_counts_account(const struct gpu_counts *counts, const struct rx_precision_work *work,

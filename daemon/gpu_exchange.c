@@ -270,14 +270,6 @@ static enum gpu_why_direct find_set(
 	return why;
 }
 
-static bool reach_each_other(const struct gpu *gpu, uint64_t devices)
-{
-	for (uint64_t left = devices; left; left &= left - 1)
-		if (devices & ~gpu_peers(gpu, (uint32_t)__builtin_ctzll(left)))
-			return false;
-	return true;
-}
-
 static void count(struct gpu *gpu, uint64_t devices, enum gpu_why_direct why)
 {
 	for (uint64_t left = devices; left; left &= left - 1) {
@@ -296,8 +288,6 @@ static enum gpu_why_direct take(
 
 	if (gpu_exchange(gpu)->most_bytes == 0)
 		return GPU_DIRECT_OFF;
-	if (!reach_each_other(gpu, need->devices))
-		return GPU_DIRECT_PEERS;
 	if (!has_blocks(gpu, need))
 		return GPU_DIRECT_BUSY;
 	why = find_set(gpu, need, set_p);

@@ -38,7 +38,6 @@ struct gpu_set {
 enum gpu_why_direct {
 	GPU_WAITS = 0,     /* it did not: kernels wait for each other */
 	GPU_DIRECT_OFF,    /* by configuration */
-	GPU_DIRECT_PEERS,  /* devices that do not reach each other */
 	GPU_DIRECT_LIMIT,  /* more than exchange_bytes */
 	GPU_DIRECT_MEMORY, /* a device has no memory left, or could not be opened */
 	GPU_DIRECT_BUSY,   /* others have the blocks */
@@ -62,7 +61,8 @@ struct gpu_exchange_need {
 uint32_t gpu_exchange_blocks(struct gpu *gpu, uint64_t devices);
 
 /**
- * gpu_exchange_take() - for an operation: memory, and blocks until gpu_exchange_put()
+ * gpu_exchange_take() - for an operation on devices that reach each other: memory, and blocks until
+ * gpu_exchange_put()
  * @set_p: the communicator's set, or NULL; another one when it does not fit
  * Return: GPU_WAITS, or why not; counted.
  */

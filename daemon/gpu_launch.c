@@ -77,10 +77,16 @@ uint64_t gpu_launch_bytes(const struct gpu_run *run, uint32_t device)
 	return bytes;
 }
 
-static int address_of(struct gpu_run *run, const struct gpu_buffer *buffer, uint32_t device,
+static int address_of(struct gpu_run *run, uint32_t rank, bool recv, uint32_t device,
 	uint64_t *address_p, struct rx_gpu_error *error)
 {
+	const struct gpu_buffer *buffer = recv ? &run->recv[rank] : &run->send[rank];
+
 	*address_p = 0;
+	if (run->stage.phase != GPU_STAGE_NONE) {
+		*address_p = gpu_stage_address(run, rank, recv);
+		return 0;
+	}
 	if (!buffer->region)
 		return 0;
 	return gpu_mem_address(
@@ -93,10 +99,10 @@ static int fill_buffers(
 	for (uint32_t rank = 0; rank < run->n_ranks; rank++) {
 		uint64_t send = 0;
 		uint64_t recv = 0;
-		int r = address_of(run, &run->send[rank], device, &send, error);
+		int r = address_of(run, rank, false, device, &send, error);
 
 		if (r == 0)
-			r = address_of(run, &run->recv[rank], device, &recv, error);
+			r = address_of(run, rank, true, device, &recv, error);
 		if (r)
 			return r;
 		/* NOLINTBEGIN(performance-no-int-to-ptr): the device's addresses */
@@ -199,7 +205,7 @@ int gpu_launch(struct gpu_run *run, uint32_t device, void *stream, struct rx_gpu
 		.n_launches = (uint32_t)__builtin_popcountll(run->devices),
 		.n_avg = run->n_ranks,
 		.elem_bytes = rx_dtype_size(run->dtype),
-		.count = run->count,
+		.count = run->stage.phase != GPU_STAGE_NONE ? run->stage.count : run->count,
 		.local = gpu_launch_ranks(run, device),
 	};
 	struct rx_gpu_launch launch = {

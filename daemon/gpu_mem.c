@@ -399,11 +399,8 @@ int gpu_mem_address(struct gpu *gpu, struct region *region, uint32_t device, uin
 	int r = 0;
 
 	if (mem->device != UINT32_MAX) {
-		if (mem->maps[device])
-			return ops->map_address(mem->maps[device], offset, bytes, address_p, error);
-		(void)snprintf(error->text, sizeof(error->text),
-			"device %u does not reach the memory of device %u", device, mem->device);
-		return RX_GPU_E_UNSUPPORTED;
+		assert(mem->maps[device]);
+		return ops->map_address(mem->maps[device], offset, bytes, address_p, error);
 	}
 	if (!mem->address)
 		r = ops->host_register(gpu_runtime(gpu), region->map.addr, region->map.bytes,

@@ -6,6 +6,8 @@
  * served by one launch, and communicators cannot block each other in whatever order they come.
  * Where kernels wait for those of other devices (gpu_choice.h), gpu_exchange.h says why they don't
  * block each other either; when one of them cannot start or gives up, the others are told to.
+ * Where devices do not reach each other, there are several phases (gpu_stage.h): the next one
+ * starts when all devices have written their words of the one before.
  *
  * It is over when every device has written its done word, after everything else in its stream: then
  * no device uses anybody's buffer any more, and all ranks are told at once.
@@ -44,6 +46,14 @@ static void fail(struct gpu_run *run, uint32_t device, const struct rx_gpu_error
 	gpu_note(run->gpu, device, error);
 }
 
+static int put(struct gpu_run *run, uint32_t device, void *stream, struct rx_gpu_error *error)
+{
+	bool copies = run->stage.phase == GPU_STAGE_IN || run->stage.phase == GPU_STAGE_OUT;
+
+	return copies ? gpu_stage_copy(run, device, stream, error)
+		      : gpu_launch(run, device, stream, error);
+}
+
 static int start_on(struct gpu_run *run, uint32_t device, struct rx_gpu_error *error)
 {
 	struct rx_gpu_device *opened = gpu_open(run->gpu, device);
@@ -59,7 +69,7 @@ static int start_on(struct gpu_run *run, uint32_t device, struct rx_gpu_error *e
 	if (r == 0)
 		r = gpu_words_address(run->gpu, run->slot, device, &word, error);
 	if (r == 0)
-		r = gpu_launch(run, device, stream, error);
+		r = put(run, device, stream, error);
 	if (r == 0)
 		r = gpu_ops(run->gpu)->signal(opened, stream, word, 1, error);
 	return r;
@@ -75,21 +85,22 @@ static void prepare_tables(struct gpu_run *run)
 			run->n_ranks, &run->count, &error);
 	if (r == 0 && run->low)
 		r = gpu_counts_make(run->gpu, &run->streams->counts, &error);
+	if (r == 0 && run->stage.devices)
+		r = gpu_stage_begin(run, gpu_stage_bytes(run->gpu), &error);
 	if (r)
 		fail(run, gpu_launch_first(run), &error);
 }
 
 /* What has been launched is waited for, also when a later launch failed. */
-static void start_all(struct gpu_run *run)
+static void start_phase(struct gpu_run *run)
 {
-	prepare_tables(run);
-	if (run->result == 0)
-		gpu_choice_make(run);
-	gpu_exchange_begin(run->gpu);
+	bool copies = run->stage.phase == GPU_STAGE_IN || run->stage.phase == GPU_STAGE_OUT;
+	uint64_t devices = copies ? run->stage.devices : run->devices;
+
 	for (uint32_t i = 0; i < gpu_n_devices(run->gpu) && run->result == 0; i++) {
 		struct rx_gpu_error error = {0};
 
-		if (!(run->devices >> i & 1))
+		if (!(devices >> i & 1))
 			continue;
 		if (start_on(run, i, &error) == 0)
 			run->waiting |= 1ull << i;
@@ -98,9 +109,24 @@ static void start_all(struct gpu_run *run)
 	}
 }
 
+static void start_all(struct gpu_run *run)
+{
+	prepare_tables(run);
+	if (run->result == 0)
+		gpu_choice_make(run);
+	gpu_exchange_begin(run->gpu);
+	start_phase(run);
+}
+
 static bool needs_tables(const struct gpu_run *run)
 {
-	return run->counts || run->low;
+	return run->counts || run->low || run->stage.devices;
+}
+
+static void know_devices(struct gpu_run *run)
+{
+	run->devices = gpu_launch_devices(run);
+	run->stage.devices = run->devices ? gpu_stage_devices(run) : 0;
 }
 
 /* Needs a slot for its done words, and some need what their communicator has once. */
@@ -161,7 +187,7 @@ static bool start(struct gpu_job *job, struct gpu *gpu)
 	uint64_t closed = 0;
 
 	(void)gpu;
-	run->devices = gpu_launch_devices(run);
+	know_devices(run);
 	run->slot = UINT32_MAX;
 	for (uint32_t i = 0; i < run->n_gates; i++)
 		if (run->gates[i].word)
@@ -193,7 +219,9 @@ static void look(struct gpu_run *run)
 			continue;
 		if (gpu_words_is_done(run->gpu, run->slot, i)) {
 			run->waiting &= ~(1ull << i);
-			gpu_count(run->gpu, i, gpu_launch_bytes(run, i));
+			if (gpu_stage_ends(run))
+				gpu_count(run->gpu, i, gpu_launch_bytes(run, i),
+					run->stage.devices != 0);
 		} else if (query) {
 			ask(run, i);
 		}
@@ -229,6 +257,30 @@ static void look_for_trouble(struct gpu_run *run)
 		gpu_tell(run->gpu, &run->alarm);
 }
 
+static void count_found(struct gpu_run *run)
+{
+	bool kernels = run->stage.phase == GPU_STAGE_NONE || run->stage.phase == GPU_STAGE_RUN;
+
+	if (run->result == 0 && run->low && run->devices && kernels)
+		gpu_counts_add(&run->found, &run->streams->counts, run->gpu, run->devices);
+}
+
+/* All devices have done their part of a phase. True: another one has been started. */
+static bool goes_on(struct gpu_run *run, bool give_up)
+{
+	if (run->stage.phase == GPU_STAGE_NONE)
+		return false;
+	take_status(run, gpu_words_complaint(run->gpu, run->slot));
+	count_found(run);
+	if (give_up && !gpu_stage_ends(run))
+		run->result = -ECANCELED;
+	if (run->result != 0 || is_cancelled(run) || !gpu_stage_next(run))
+		return false;
+	gpu_words_again(run->gpu, run->slot);
+	start_phase(run);
+	return true;
+}
+
 static void conclude(struct gpu_run *run)
 {
 	uint32_t status = run->slot == UINT32_MAX ? RX_DEV_OK : gpu_words_put(run->gpu, run->slot);
@@ -240,8 +292,11 @@ static void conclude(struct gpu_run *run)
 		gpu_exchange_end(run->gpu);
 	if (is_cancelled(run))
 		run->result = -ECANCELED;
+	if (!run->stage.devices)
+		count_found(run);
 	if (run->result == 0 && run->low && run->devices)
-		gpu_counts_add(&run->found, &run->streams->counts, run->gpu, run->devices);
+		gpu_counts_op(&run->found);
+	run->stage.phase = GPU_STAGE_NONE;
 }
 
 static void release_gates(struct gpu_run *run)
@@ -273,6 +328,8 @@ static bool poll(struct gpu_job *job, struct gpu *gpu, bool give_up)
 	look(run);
 	look_for_trouble(run);
 	if (run->waiting && !give_up)
+		return false;
+	if (!run->waiting && goes_on(run, give_up))
 		return false;
 	if (run->waiting) {
 		/* Its words may still be written: the slot is not used again. */
@@ -383,7 +440,7 @@ bool gpu_run_rung(struct gpu_run *run, uint32_t i)
 bool gpu_run_complete(struct gpu_run *run)
 {
 	run->complete = true;
-	run->devices = gpu_launch_devices(run);
+	know_devices(run);
 	return !run->failed && begin_replay(run);
 }
 

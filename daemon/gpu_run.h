@@ -6,6 +6,7 @@
 #include "gate.h"
 #include "gpu.h"
 #include "gpu_counts.h"
+#include "gpu_stage.h"
 #include "../kernels/coll_counts.h"
 #include "../kernels/device_plan.h"
 
@@ -59,6 +60,7 @@ struct gpu_run {
 	bool launched;
 	struct rx_device_plan plan;
 	uint32_t n_blocks; /* of kernels that wait for each other */
+	struct gpu_stage stage;
 	struct gpu_job alarm;
 	bool told; /* by alarm */
 	_Atomic uint64_t

@@ -24,6 +24,7 @@ static bool close_streams(struct gpu_job *job, struct gpu *gpu)
 	if (!streams->stuck) {
 		gpu_host_deinit(gpu, &streams->blocks);
 		gpu_host_deinit(gpu, &streams->counts);
+		gpu_host_deinit(gpu, &streams->stage);
 		gpu_exchange_leave(gpu, streams->set);
 	}
 	gpu_reap_later(gpu);

@@ -15,8 +15,9 @@ struct gpu_streams {
 	void *streams[RX_GPU_DEVICES_MAX];
 	struct gpu_host blocks;     /* gpu_blocks.h */
 	struct gpu_host counts;     /* gpu_counts.h */
+	struct gpu_host stage;      /* gpu_stage.h */
 	struct gpu_set *set;        /* gpu_exchange.h; NULL: none */
-	const struct gpu_run *user; /* of the tables and the set; NULL: nobody */
+	const struct gpu_run *user; /* of the tables, the stage and the set; NULL: nobody */
 	bool stuck;                 /* an operation did not end: devices may still use the tables */
 };
 

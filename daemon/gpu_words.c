@@ -109,6 +109,13 @@ uint32_t gpu_words_complaint(struct gpu *gpu, uint32_t slot)
 		&gpu_words(gpu)->slots[slot].status, memory_order_relaxed);
 }
 
+void gpu_words_again(struct gpu *gpu, uint32_t slot)
+{
+	for (uint32_t i = 0; i < RX_GPU_DEVICES_MAX; i++)
+		atomic_store_explicit(
+			&gpu_words(gpu)->slots[slot].done[i], 0, memory_order_relaxed);
+}
+
 bool gpu_words_is_done(struct gpu *gpu, uint32_t slot, uint32_t device)
 {
 	/* Acquire: what the device wrote before, in host memory, is seen afterwards. */

@@ -37,6 +37,9 @@ void gpu_words_abort(struct gpu *gpu, uint32_t slot);
 /** gpu_words_complaint() - the status so far */
 uint32_t gpu_words_complaint(struct gpu *gpu, uint32_t slot);
 
+/** gpu_words_again() - all that were to write their words have: clear them for the next time */
+void gpu_words_again(struct gpu *gpu, uint32_t slot);
+
 /** gpu_words_is_done() - has @device written its word? */
 bool gpu_words_is_done(struct gpu *gpu, uint32_t slot, uint32_t device);
 

@@ -58,7 +58,6 @@ static void describe_direct(const struct gpu_exchange_view *view, char *text, si
 	static const char *const names[_GPU_WHY_DIRECT_N] = {
 		[GPU_WAITS] = "",
 		[GPU_DIRECT_OFF] = "off",
-		[GPU_DIRECT_PEERS] = "peers",
 		[GPU_DIRECT_LIMIT] = "limit",
 		[GPU_DIRECT_MEMORY] = "memory",
 		[GPU_DIRECT_BUSY] = "busy",
@@ -120,6 +119,7 @@ static void fill_device(struct daemon *daemon, uint32_t index, struct device_pag
 		.exchange_bytes = exchange.bytes,
 		.n_exchange_ops = exchange.n_ops,
 		.direct = page->direct[at],
+		.n_staged_ops = view->n_staged,
 	};
 	slab_usage(daemon->slabs, index, &page->infos[at].slab_bytes,
 		&page->infos[at].slab_used_bytes);

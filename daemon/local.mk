@@ -25,6 +25,7 @@ librx_daemon_la_SOURCES = \
 	daemon/gpu_launch.c daemon/gpu_launch.h \
 	daemon/gpu_mem.c daemon/gpu_mem.h \
 	daemon/gpu_run.c daemon/gpu_run.h \
+	daemon/gpu_stage.c daemon/gpu_stage.h \
 	daemon/gpu_streams.c daemon/gpu_streams.h \
 	daemon/gpu_words.c daemon/gpu_words.h \
 	daemon/h_admin.c \

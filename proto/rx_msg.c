@@ -274,7 +274,7 @@ LAYOUT(device_info, O, device_info, U32(O, T, index), TEXT(O, T, name), TEXT(O, 
 	U32(O, T, n_quarantined), TEXT(O, T, copied), U64(O, T, n_ops), U64(O, T, n_op_bytes),
 	U64(O, T, n_failures), U64(O, T, scratch_bytes), U64(O, T, scratch_high_bytes),
 	U64(O, T, slab_bytes), U64(O, T, slab_used_bytes), U64(O, T, exchange_bytes),
-	U64(O, T, n_exchange_ops), TEXT(O, T, direct));
+	U64(O, T, n_exchange_ops), TEXT(O, T, direct), U64(O, T, n_staged_ops));
 #undef O
 #undef T
 #define O struct rx_msg_admin_devices_reply

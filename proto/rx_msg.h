@@ -344,6 +344,7 @@ struct rx_device_info {
 	uint64_t exchange_bytes;
 	uint64_t n_exchange_ops;
 	const char *direct;
+	uint64_t n_staged_ops;
 };
 
 struct rx_msg_admin_devices_reply {

@@ -102,7 +102,7 @@ enum ctl_exit devices_append_json(const struct rx_device_info *device, void *arr
 	for (size_t i = 0; i < RX_GPU_UUID_BYTES; i++)
 		(void)snprintf(uuid + 2 * i, 3, "%02x", device->uuid.data[i]);
 	json = json_pack("{s:i, s:s, s:s, s:s, s:s, s:I, s:i, s:o, s:s, s:s, s:I, s:I, s:I, s:I, "
-			 "s:i, s:i, s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:s}",
+			 "s:i, s:i, s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:s, s:I}",
 		"index", (int)device->index, "name", device->name, "arch", device->arch, "pci",
 		device->pci, "uuid", uuid, "memory_bytes", (json_int_t)device->memory_bytes,
 		"units", (int)device->n_units, "peers", json_peers(device->peers, device->index),
@@ -117,7 +117,8 @@ enum ctl_exit devices_append_json(const struct rx_device_info *device, void *arr
 		(json_int_t)device->slab_bytes, "slab_used_bytes",
 		(json_int_t)device->slab_used_bytes, "exchange_bytes",
 		(json_int_t)device->exchange_bytes, "exchange_operations",
-		(json_int_t)device->n_exchange_ops, "direct", device->direct);
+		(json_int_t)device->n_exchange_ops, "direct", device->direct, "staged_operations",
+		(json_int_t)device->n_staged_ops);
 	if (json_array_append_new(array, json) == 0)
 		return CTL_EXIT_OK;
 	fprintf(stderr, "rcclxctl: out of memory\n");

@@ -43,7 +43,8 @@ static void look_at_device(struct doctor *doctor, const struct rx_device_info *d
 	if (apart)
 		doctor_add(doctor, DOCTOR_NOTE, "peers",
 			"look at IOMMU and ACS settings, and at the links between them",
-			"GPU %u does not reach the memory of %d others: operations with both fail",
+			"GPU %u does not reach the memory of %d others: operations with "
+			"both go through host memory",
 			device->index, __builtin_popcountll(apart));
 	if (device->copied[0])
 		doctor_add(doctor, DOCTOR_NOTE, "copies", NULL,

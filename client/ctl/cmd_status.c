@@ -100,11 +100,12 @@ static enum ctl_exit print_device(const struct rx_device_info *device, void *ctx
 	if (strcmp(device->state, "closed") == 0)
 		return CTL_EXIT_OK;
 	printf("GPU %" PRIu32 ": %s, %" PRIu64 " operations with %s in %" PRIu64
-	       " launches, %" PRIu64 " failures, scratch %s%s%s%s%s\n",
+	       " launches, %" PRIu64 " through host memory, %" PRIu64
+	       " failures, scratch %s%s%s%s%s\n",
 		device->index, device->state, device->n_ops, print_bytes(device->n_op_bytes, bytes),
-		device->n_launches, device->n_failures, print_bytes(device->scratch_bytes, scratch),
-		device->copied[0] ? ", copied: " : "", device->copied,
-		device->direct[0] ? ", direct instead: " : "", device->direct);
+		device->n_launches, device->n_staged_ops, device->n_failures,
+		print_bytes(device->scratch_bytes, scratch), device->copied[0] ? ", copied: " : "",
+		device->copied, device->direct[0] ? ", direct instead: " : "", device->direct);
 	return CTL_EXIT_OK;
 }
 

@@ -64,6 +64,9 @@ void explain_devices_show(const struct rx_plan_query *query, uint32_t n_devices,
 			choice.from);
 	else
 		printf("  because  %s  [fixed]\n", reason(&choice));
+	if (n_devices > 1)
+		printf("  but      through host memory where GPUs do not reach each other: rcclxctl "
+		       "devices\n");
 	if (choice.plan.meets)
 		printf("  but      direct while GPUs have no room for it: rcclxctl devices\n");
 }

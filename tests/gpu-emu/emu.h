@@ -15,8 +15,8 @@
  *	no-device        no devices
  *	devices=N        so many, instead of 8
  *	island=N         device N and the others do not reach each other
- *	no-code          code cannot be loaded
- *	import-fails     other processes' memory cannot be mapped
+ *	apart            no device reaches another; apart=A-B+C-D: A and B not each other, nor C and
+ *D no-code          code cannot be loaded import-fails     other processes' memory cannot be mapped
  *	import-wrong     shows memory of zeros instead
  *	import-previous  shows what was mapped before instead
  *	no-capture       writes of words are done while they should be recorded

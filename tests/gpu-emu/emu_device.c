@@ -114,11 +114,32 @@ int emu_set_current(int device)
 	return before;
 }
 
+static bool are_apart(int from, int to)
+{
+	char list[sizeof(faults)];
+	const char *rest = NULL;
+	char pairs[2][8];
+
+	pthread_mutex_lock(&fault_lock);
+	read_faults(list, sizeof(list));
+	pthread_mutex_unlock(&fault_lock);
+	rest = find_fault(list, "apart");
+	if (!rest || *rest != '=')
+		return rest;
+	(void)snprintf(pairs[0], sizeof(pairs[0]), "%d-%d", from, to);
+	(void)snprintf(pairs[1], sizeof(pairs[1]), "%d-%d", to, from);
+	/* Devices have one digit. */
+	for (rest++; *rest && *rest != ','; rest++)
+		if (strncmp(rest, pairs[0], 3) == 0 || strncmp(rest, pairs[1], 3) == 0)
+			return true;
+	return false;
+}
+
 bool emu_can_reach(int from, int to)
 {
 	int island = emu_fault_value("island", -1);
 
-	return from == to || (from != island && to != island);
+	return from == to || (from != island && to != island && !are_apart(from, to));
 }
 
 bool emu_reaches(int from, int to)

@@ -218,6 +218,65 @@ static void test_no_room(void **state)
 	sweep_without("exchange_bytes = 100000;", NULL, "\"direct\": \"limit ");
 }
 
+/* ---- devices that do not reach each other ---- */
+
+/* 65536 bytes hold parts of a case's blocks only. */
+#define PARTS "stage_bytes = 65536;"
+
+/* All operations between devices that are apart go through host memory. */
+static void sweep_apart(const char *keys, const char *apart, uint32_t n_ranks, struct sweep what)
+{
+	struct node *node = NULL;
+
+	gpu_configure(FLAT, keys);
+	node = gpu_node(apart, NULL);
+	world_run(node, n_ranks, rank_sweep, &what);
+	for (uint32_t rank = 0; rank < n_ranks; rank++) {
+		uint32_t device = what.devices[rank];
+
+		assert_true(gpu_count(node, device, "staged_operations") > what.n_cases / 4);
+		assert_int_equal(gpu_count(node, device, "failures"), 0);
+		/* Of others, some ranks' buffers may be in host memory, and the rest may meet. */
+		if (strcmp(apart, "apart") == 0)
+			assert_int_equal(gpu_count(node, device, "exchange_operations"), 0);
+	}
+	gpu_expect_status(node, "", " through host memory");
+	node_stop(node);
+	gpu_configure("", "");
+}
+
+static void test_apart(void **state)
+{
+	(void)state;
+	sweep_apart("", "apart", 2, (struct sweep){12 * N_COLLS, {0, 1}, NULL});
+	sweep_apart(PARTS, "apart", 4, (struct sweep){12 * N_COLLS, {3, 0, 2, 1}, NULL});
+	sweep_apart(PARTS, "apart", 5, (struct sweep){6 * N_COLLS, {2, 0, 2, 1, 0}, NULL});
+	sweep_apart("", "apart", 8, (struct sweep){4 * N_COLLS, {0, 1, 2, 3, 4, 5, 6, 7}, NULL});
+}
+
+static void test_some_apart(void **state)
+{
+	(void)state;
+	sweep_apart("", "apart=1-2", 3, (struct sweep){8 * N_COLLS, {0, 1, 2}, NULL});
+	sweep_apart(PARTS, "apart=0-1+2-3", 4, (struct sweep){8 * N_COLLS, {0, 1, 2, 3}, NULL});
+}
+
+/* Those that reach each other meet as ever. */
+static void test_not_apart(void **state)
+{
+	struct sweep what = {4 * N_COLLS, {0, 2, 0}, NULL};
+	struct node *node = NULL;
+
+	(void)state;
+	gpu_configure(FLAT, "");
+	node = gpu_node("apart=0-1+1-2", NULL);
+	world_run(node, 3, rank_sweep, &what);
+	assert_int_equal(gpu_count(node, 0, "staged_operations"), 0);
+	assert_true(gpu_count(node, 2, "exchange_operations") > 0);
+	node_stop(node);
+	gpu_configure("", "");
+}
+
 /* ---- what cannot be imported is copied ---- */
 
 static void sweep_copied(const char *faults, const char *part)
@@ -455,7 +514,14 @@ static void test_send_recv(void **state)
 	(void)state;
 	world_run(node, 4, rank_ring, NULL);
 	assert_true(gpu_count(node, 1, "launches") >= before + 19);
+	assert_int_equal(gpu_count(node, 1, "staged_operations"), 0);
 	node_stop(node);
+	gpu_configure("", PARTS);
+	node = gpu_node("apart", NULL);
+	world_run(node, 4, rank_ring, NULL);
+	assert_true(gpu_count(node, 1, "staged_operations") >= 19);
+	node_stop(node);
+	gpu_configure("", "");
 }
 
 /* ---- groups ---- */
@@ -534,6 +600,10 @@ static void test_groups(void **state)
 	(void)state;
 	world_run(node, 4, rank_groups, NULL);
 	assert_true(gpu_count(node, 0, "launches") >= before + 20);
+	node_stop(node);
+	node = gpu_node("apart", "apart,jitter");
+	world_run(node, 4, rank_groups, NULL);
+	assert_true(gpu_count(node, 0, "staged_operations") >= 20);
 	node_stop(node);
 }
 
@@ -629,6 +699,9 @@ int main(void)
 		HARNESS_TEST(test_push),
 		HARNESS_TEST(test_no_room),
 		HARNESS_TEST(test_waiting_groups),
+		HARNESS_TEST(test_apart),
+		HARNESS_TEST(test_some_apart),
+		HARNESS_TEST(test_not_apart),
 		HARNESS_TEST(test_import_fails),
 		HARNESS_TEST(test_wrong_memory),
 		HARNESS_TEST(test_previous_memory),

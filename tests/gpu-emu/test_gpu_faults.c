@@ -271,6 +271,26 @@ static void test_death_in_the_middle(void **state)
 	node_stop(node);
 }
 
+/* And when it goes through host memory: no phase comes after the one that runs. */
+static void test_death_while_staged(void **state)
+{
+	struct node *node = gpu_node("apart", "apart,slow");
+	struct world *world = world_start(node, 3, rank_dying, NULL);
+
+	(void)state;
+	for (uint32_t i = 0; i < 500 && !atomic_load(&world->shared->values[1]); i++)
+		test_sleep_ms(20);
+	test_sleep_ms(100);
+	atomic_store(&world->shared->values[WORLD_MAX - 1], test_now_ms());
+	world_kill(world, 1, SIGKILL);
+	world_join(world);
+	gpu_expect(node, "--json", "\"maps\": 0");
+	gpu_faults("apart");
+	world_run(node, 3, rank_well, NULL);
+	assert_true(gpu_count(node, 0, "staged_operations") > 0);
+	node_stop(node);
+}
+
 /* And when its device's kernel is waited for: all of them end, as they need no rank. */
 static void test_death_while_waiting(void **state)
 {
@@ -414,7 +434,6 @@ static void test_freed_in_use(void **state)
 
 static int rank_apart(struct rank_ctx *ctx)
 {
-	rcclx_result result = RCCLX_OK;
 	struct rcclx_call_config config = RCCLX_CALL_CONFIG_INIT;
 	struct coll_rank c;
 
@@ -425,8 +444,7 @@ static int rank_apart(struct rank_ctx *ctx)
 			(void *)(uintptr_t)c.device.address, 10, RCCLX_FLOAT32, RCCLX_SUM, &config),
 		RCCLX_ERR_INVALID);
 	RANK_TEXT(ctx, "RCCLX_EXECUTOR_INLINE with device memory");
-	RANK_DO(try_until_failure(&c, &result));
-	RANK_CHECK(ctx, result == RCCLX_ERR_SYSTEM, "%s", rcclx_strerror(result));
+	RANK_DO(coll_run(&c, &simple));
 	return gpu_close_rank(&c);
 }
 
@@ -435,10 +453,26 @@ static void test_unreachable(void **state)
 	struct node *node = gpu_node_cold("devices=3,island=2");
 
 	(void)state;
-	node_expect(node, "does not reach the memory of device", 1, 1);
 	world_run(node, 2, rank_apart, NULL);
 	node_use_is_fine(node);
 	node_stop(node);
+}
+
+/* Copies and kernels through host memory that are refused, or never end, or whose ranks die. */
+static void test_apart_fails(void **state)
+{
+	struct node *node = gpu_node("apart", "apart,launch-fails=1");
+
+	(void)state;
+	node_expect(node, "error 701", 1, 1);
+	world_run(node, 2, rank_failing, NULL);
+	node_stop(node);
+	node = gpu_node("apart", "apart,lost=1");
+	node_expect(node, "error 719", 2, 2);
+	world_run(node, 2, rank_failing, NULL);
+	assert_int_equal(kill(node->pid, SIGTERM), 0);
+	node_wait_end(node, 10000);
+	node_forget(node);
 }
 
 int main(void)
@@ -453,10 +487,12 @@ int main(void)
 		HARNESS_TEST(test_one_stuck_kernel),
 		HARNESS_TEST(test_death_in_the_middle),
 		HARNESS_TEST(test_death_while_waiting),
+		HARNESS_TEST(test_death_while_staged),
 		HARNESS_TEST(test_deaths_and_faults),
 		HARNESS_TEST(test_daemon_dies),
 		HARNESS_TEST(test_freed_in_use),
 		HARNESS_TEST(test_unreachable),
+		HARNESS_TEST(test_apart_fails),
 	};
 	int failed = 0;
 

@@ -233,6 +233,27 @@ static void test_slots(void **state)
 	sweep_slots(SLOTS, 5, (struct sweep){.devices = {2, 0, 2, 1, 0}, .gather_bf16 = true});
 }
 
+/* Through host memory, in parts that divide no block: the same bits and counts. */
+static void sweep_apart(uint32_t n_ranks, struct sweep what)
+{
+	struct node *node = NULL;
+
+	gpu_configure(SLOTS, "stage_bytes = 65536;");
+	node = sweep_on("apart", n_ranks, what);
+	assert_true(gpu_count(node, what.devices[0], "staged_operations") >= N_CASES * 3 / 4);
+	node_stop(node);
+	gpu_configure("", "");
+}
+
+static void test_apart(void **state)
+{
+	(void)state;
+	sweep_apart(2, (struct sweep){.devices = {0, 1}});
+	sweep_apart(4, (struct sweep){.devices = {0, 1, 2, 0}, .gather_bf16 = true});
+	sweep_apart(3, (struct sweep){.devices = {0, 1, 0}, .in_stream = true});
+	sweep_apart(3, (struct sweep){.devices = {1, 0, 2}, .in_stream = true, .n_replays = 2});
+}
+
 static void test_slots_in_streams(void **state)
 {
 	(void)state;
@@ -344,6 +365,7 @@ int main(void)
 		HARNESS_TEST(test_in_graphs),
 		HARNESS_TEST(test_slots),
 		HARNESS_TEST(test_slots_in_streams),
+		HARNESS_TEST(test_apart),
 		HARNESS_TEST(test_mixed),
 		HARNESS_TEST(test_choice),
 	};

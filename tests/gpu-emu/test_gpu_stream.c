@@ -260,6 +260,30 @@ static void test_waiting_in_graphs(void **state)
 	sweep_waiting("device_tree_min = 0;", true);
 }
 
+/* With devices that do not reach each other: through host memory, in several phases. */
+static void sweep_apart(const char *apart, bool captured)
+{
+	struct sweep what = {6 * N_COLLS, 3, captured};
+	struct node *node = NULL;
+
+	if (on_gpu) /* one device */
+		skip();
+	assert_true(gpu_setup(TEST_FAMILY));
+	gpu_configure("", "stage_bytes = 65536;");
+	node = gpu_node(apart, NULL);
+	world_run(node, 4, rank_sweep, &what);
+	assert_true(gpu_count(node, 0, "staged_operations") > 0);
+	node_stop(node);
+	gpu_cleanup();
+}
+
+static void test_apart(void **state)
+{
+	(void)state;
+	sweep_apart("apart", false);
+	sweep_apart("apart=0-2", true);
+}
+
 static void test_all_in_graphs(void **state)
 {
 	(void)state;
@@ -709,6 +733,7 @@ int main(void)
 		HARNESS_TEST(test_all_in_graphs),
 		HARNESS_TEST(test_waiting_in_streams),
 		HARNESS_TEST(test_waiting_in_graphs),
+		HARNESS_TEST(test_apart),
 		HARNESS_TEST(test_rounds),
 		HARNESS_TEST(test_ahead),
 		HARNESS_TEST(test_send_recv),
