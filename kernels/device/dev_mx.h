@@ -119,6 +119,28 @@ DEV_FN void dev_mx_plain_through(float *v, const struct dev_mx_scale *scale)
 #endif
 }
 
+/* Four values of a plain block to the format's, not yet scaled back; is one of them zero? */
+DEV_FN bool dev_mx_plain_round(const float *v, const struct dev_mx_scale *scale, float *rounded)
+{
+#if defined(DEV_HAS_FP8) && !defined(DEV_FP8_IS_FNUZ)
+	uint32_t low = dev_fit2_e4m3(v[0] * scale->down, v[1] * scale->down);
+	uint32_t high = dev_fit2_e4m3(v[2] * scale->down, v[3] * scale->down);
+	uint32_t codes = low | high << 16;
+
+	dev_widen4_e4m3(codes, rounded);
+	return ((codes & 0x7f7f7f7fu) - 0x01010101u) & 0x80808080u;
+#else
+	bool zero = false;
+
+	DEV_UNROLL
+	for (uint32_t k = 0; k < 4; k++) {
+		rounded[k] = dev_mx_round(v[k] * scale->down, false);
+		zero |= rounded[k] == 0;
+	}
+	return zero;
+#endif
+}
+
 /* A rounded quotient to what it stands for; @was: before. */
 DEV_FN float dev_mx_back(float rounded, float was, const struct dev_mx_scale *scale)
 {

@@ -7,6 +7,8 @@
  *   SIZE    bytes of an element
  *   ABOVE   bits of the power of two above all its values
  *   UNROLL  blocks of MXFP8, of each source, that a group of threads has in flight
+ *   QUICK   have few instructions for usual blocks, and the next source's on their way while
+ *           one's are encoded: for both, more registers
  *   DENSE   blocks of threads that a multiprocessor has at once
  */
 #define PASTE_(a, b) a##b
@@ -156,6 +158,33 @@ DEV_FN bool NAME(dev_mx_through)(float *v, const struct dev_mx_task *task,
 	return scale.byte >= DEV_MX_WILD;
 }
 
+/*
+ * The usual case, in few instructions: rounded values, and what they are to be multiplied by.
+ * False, for the whole group: @odd, or the block is not plain, or it has, or may have, lost a
+ * value, which is counted. dev_mx_through() does what this does, and everything else.
+ */
+DEV_FN bool NAME(dev_mx_usual)(
+	const float *v, uint32_t above, bool odd, float *rounded, float *up_p)
+{
+	struct dev_mx_scale scale;
+	uint32_t amax = 0;
+
+	DEV_UNROLL
+	for (uint32_t k = 0; k < LANES; k++) {
+		uint32_t magnitude = dev_bits(v[k]) & RX_MX_MAGNITUDE;
+
+		amax = magnitude > amax ? magnitude : amax;
+	}
+	amax = dev_group_max(amax, WIDTH);
+	scale = dev_mx_plain_scale(amax, above);
+	odd |= amax - DEV_MX_PLAIN_FIRST >= DEV_MX_PLAIN_SPAN || scale.saturated;
+	DEV_UNROLL
+	for (uint32_t k = 0; k < LANES; k += 4)
+		odd |= dev_mx_plain_round(v + k, &scale, rounded + k);
+	*up_p = scale.up;
+	return !dev_step_some(odd, WIDTH);
+}
+
 /* Codes of block @block into the lanes of all outputs. */
 DEV_FN void NAME(dev_mx_put)(dev_args a, const float *v, const struct dev_mx_task *task,
 	struct dev_shared *shared, uint32_t block, uint32_t above)
@@ -258,6 +287,18 @@ DEV_FN void NAME(dev_mx_add)(float *acc, const float *v, bool wild)
 		acc[k] = rx_mx_add(acc[k], v[k]);
 }
 
+/* What dev_mx_out() makes of a value that the type has. */
+DEV_FN uint32_t NAME(dev_mx_out_plain)(float v)
+{
+#if SIZE == 4
+	return dev_bits(v);
+#elif ABOVE == RX_MX_INF
+	return dev_bits(v) >> 16;
+#else
+	return NAME(dev_mx_out)(v);
+#endif
+}
+
 /* What has been added up, to where it goes. */
 DEV_FN void NAME(dev_mx_leave)(dev_args a, float *acc, const struct dev_mx_task *task,
 	struct dev_shared *shared, uint32_t block, bool whole)
@@ -265,6 +306,8 @@ DEV_FN void NAME(dev_mx_leave)(dev_args a, float *acc, const struct dev_mx_task 
 	struct dev_many dst = dev_mx_many(a, &task->dst);
 	uint32_t result = dev_uniform(task->result);
 	struct dev_vec16 out = {{0, 0, 0, 0}};
+	float rounded[LANES];
+	float up = 0;
 
 	if (dev_uniform(task->average)) {
 		/* With a power of two, the inverse is exact. */
@@ -283,13 +326,21 @@ DEV_FN void NAME(dev_mx_leave)(dev_args a, float *acc, const struct dev_mx_task 
 		NAME(dev_mx_put_sums)(a, acc, task, block);
 		return;
 	}
-	if (result == DEV_MX_AGAIN)
-		(void)NAME(dev_mx_through)(acc, task, shared, block, RX_MX_INF);
-	DEV_UNROLL
-	for (uint32_t k = 0; k < LANES; k++) {
-		if (result == DEV_MX_BF16)
-			acc[k] = dev_widen_bf16(dev_mx_out_bf16(acc[k]));
-		out.w[k * SIZE / 4] |= NAME(dev_mx_out)(acc[k]) << k * SIZE % 4 * 8;
+	if (QUICK && result == DEV_MX_AGAIN &&
+		NAME(dev_mx_usual)(acc, RX_MX_INF, false, rounded, &up)) {
+		DEV_UNROLL
+		for (uint32_t k = 0; k < LANES; k++)
+			out.w[k * SIZE / 4] |= NAME(dev_mx_out_plain)(rounded[k] * up)
+					       << k * SIZE % 4 * 8;
+	} else {
+		if (result == DEV_MX_AGAIN)
+			(void)NAME(dev_mx_through)(acc, task, shared, block, RX_MX_INF);
+		DEV_UNROLL
+		for (uint32_t k = 0; k < LANES; k++) {
+			if (result == DEV_MX_BF16)
+				acc[k] = dev_widen_bf16(dev_mx_out_bf16(acc[k]));
+			out.w[k * SIZE / 4] |= NAME(dev_mx_out)(acc[k]) << k * SIZE % 4 * 8;
+		}
 	}
 	DEV_ROLL
 	for (uint64_t left = dev_uniform64(task->outputs); left; left &= left - 1)
@@ -298,6 +349,14 @@ DEV_FN void NAME(dev_mx_leave)(dev_args a, float *acc, const struct dev_mx_task 
 }
 
 /* ---- @n_u blocks from @block on, @step apart; all are read before anything is written ---- */
+
+DEV_FN void NAME(dev_mx_loads)(const struct dev_mx_task *task, const uint8_t *from, uint32_t block,
+	uint32_t step, uint32_t n_u, bool whole, struct dev_vec16 *raw)
+{
+	DEV_UNROLL
+	for (uint32_t u = 0; u < n_u; u++)
+		raw[u] = NAME(dev_mx_load)(task, from, block + u * step, whole);
+}
 
 /* Values into lanes. */
 DEV_FN void NAME(dev_mx_encode)(dev_args a, const struct dev_mx_task *task,
@@ -308,9 +367,7 @@ DEV_FN void NAME(dev_mx_encode)(dev_args a, const struct dev_mx_task *task,
 	const uint8_t *from = dev_pointer(src, first);
 	struct dev_vec16 raw[UNROLL];
 
-	DEV_UNROLL
-	for (uint32_t u = 0; u < n_u; u++)
-		raw[u] = NAME(dev_mx_load)(task, from, block + u * step, whole);
+	NAME(dev_mx_loads)(task, from, block, step, n_u, whole, raw);
 	DEV_UNROLL
 	for (uint32_t u = 0; u < n_u; u++) {
 		float v[LANES];
@@ -329,25 +386,42 @@ DEV_FN void NAME(dev_mx_fold)(dev_args a, const struct dev_mx_task *task, struct
 	uint32_t n = dev_uniform(task->n);
 	float acc[UNROLL][LANES];
 	bool wild[UNROLL];
+	struct dev_vec16 next[UNROLL];
 
 	DEV_UNROLL
 	for (uint32_t u = 0; u < n_u; u++) {
 		NAME(dev_mx_clear)(acc[u]);
 		wild[u] = false;
 	}
+	if (QUICK)
+		NAME(dev_mx_loads)(task, dev_pointer(src, first), block, step, n_u, whole, next);
 	DEV_ROLL
 	for (uint32_t i = 0; i < n; i++) {
-		const uint8_t *from = dev_pointer(src, first + i);
 		struct dev_vec16 raw[UNROLL];
 
 		DEV_UNROLL
-		for (uint32_t u = 0; u < n_u; u++)
-			raw[u] = NAME(dev_mx_load)(task, from, block + u * step, whole);
+		for (uint32_t u = 0; QUICK && u < n_u; u++)
+			raw[u] = next[u];
+		if (i + QUICK < n) {
+			const uint8_t *from = dev_pointer(src, first + i + QUICK);
+
+			NAME(dev_mx_loads)
+			(task, from, block, step, n_u, whole, QUICK ? next : raw);
+		}
 		DEV_UNROLL
 		for (uint32_t u = 0; u < n_u; u++) {
 			float v[LANES];
+			float rounded[LANES];
+			float up = 0;
 
 			NAME(dev_mx_unpack)(raw[u], v);
+			if (QUICK && NAME(dev_mx_usual)(v, ABOVE, wild[u], rounded, &up)) {
+				/* The product is exact. */
+				DEV_UNROLL
+				for (uint32_t k = 0; k < LANES; k++)
+					acc[u][k] = dev_exact_mad(rounded[k], up, acc[u][k]);
+				continue;
+			}
 			wild[u] |= NAME(dev_mx_through)(v, task, shared, block + u * step, ABOVE);
 			NAME(dev_mx_add)(acc[u], v, wild[u]);
 		}
@@ -469,6 +543,7 @@ DEV_DENSE_KERNEL(NAME(rx_mx), struct rx_dev_args, DENSE)
 #undef PASTE
 #undef PASTE_
 #undef DENSE
+#undef QUICK
 #undef UNROLL
 #undef ABOVE
 #undef SIZE

@@ -20,6 +20,9 @@
  * differ only below that, dev_group_any() whether one of them is true. dev_step_any() is the same
  * for all threads that run in step: at least for the group. DEV_STEP threads call these together,
  * whatever they have to do.
+ *
+ * dev_step_some() is dev_group_any(), or the same of more groups, where those have to stay
+ * together. dev_exact_mad() is a * b + c, for products that are exact.
  */
 #ifndef RX_DEVICE_H
 #define RX_DEVICE_H
@@ -269,6 +272,17 @@ DEV_FN bool dev_group_any(bool v, uint32_t width)
 DEV_FN bool dev_step_any(bool v)
 {
 	return __any_sync(0xffffffffu, v);
+}
+
+DEV_FN bool dev_step_some(bool v, uint32_t width)
+{
+	(void)width;
+	return __any_sync(0xffffffffu, v);
+}
+
+DEV_FN float dev_exact_mad(float a, float b, float c)
+{
+	return __fmaf_rn(a, b, c);
 }
 
 DEV_FN uint64_t dev_clock(void)
@@ -546,6 +560,16 @@ DEV_FN bool dev_step_any(bool v)
 	return v;
 }
 
+DEV_FN bool dev_step_some(bool v, uint32_t width)
+{
+	return dev_group_any(v, width);
+}
+
+DEV_FN float dev_exact_mad(float a, float b, float c)
+{
+	return __builtin_fmaf(a, b, c);
+}
+
 DEV_FN uint64_t dev_clock(void)
 {
 	return __builtin_readsteadycounter();
@@ -792,6 +816,16 @@ DEV_FN bool dev_group_any(bool v, uint32_t width)
 DEV_FN bool dev_step_any(bool v)
 {
 	return v;
+}
+
+DEV_FN bool dev_step_some(bool v, uint32_t width)
+{
+	return dev_group_any(v, width);
+}
+
+DEV_FN float dev_exact_mad(float a, float b, float c)
+{
+	return a * b + c;
 }
 
 DEV_FN uint64_t dev_clock(void)

@@ -27,14 +27,24 @@ DEV_FN uint32_t dev_mx_out_f16(float v)
 
 /*
  * On NVIDIA, twice as many threads bring more than twice as many blocks that each has in flight,
- * but the 16-bit types do not fit in half of the registers.
+ * but the 16-bit types do not fit in half of the registers. On AMD, the registers of QUICK would
+ * halve how many threads there are. On the CPU, both ways are to be tested.
  */
 #if defined(DEV_CUDA)
 #define UNROLL_32 1
 #define UNROLL_16 2
+#define QUICK_32  1
+#define QUICK_16  1
+#elif defined(DEV_AMD)
+#define UNROLL_32 2
+#define UNROLL_16 1
+#define QUICK_32  0
+#define QUICK_16  0
 #else
 #define UNROLL_32 2
 #define UNROLL_16 1
+#define QUICK_32  0
+#define QUICK_16  1
 #endif
 
 #define T      f32
@@ -42,6 +52,7 @@ DEV_FN uint32_t dev_mx_out_f16(float v)
 #define SIZE   4
 #define ABOVE  RX_MX_INF
 #define UNROLL UNROLL_32
+#define QUICK  QUICK_32
 #define DENSE  2
 #include "dev_mx_type.h"
 
@@ -50,6 +61,7 @@ DEV_FN uint32_t dev_mx_out_f16(float v)
 #define SIZE   2
 #define ABOVE  RX_MX_INF
 #define UNROLL UNROLL_16
+#define QUICK  QUICK_16
 #define DENSE  1
 #include "dev_mx_type.h"
 
@@ -58,5 +70,6 @@ DEV_FN uint32_t dev_mx_out_f16(float v)
 #define SIZE   2
 #define ABOVE  0x47800000u /* 65536 */
 #define UNROLL UNROLL_16
+#define QUICK  QUICK_16
 #define DENSE  1
 #include "dev_mx_type.h"
